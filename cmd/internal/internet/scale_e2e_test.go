@@ -12,6 +12,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -104,10 +105,13 @@ func watched(t *testing.T, usual time.Duration) time.Duration {
 	return d
 }
 
+// memoryLimit is where the garbage is collected more often. What is alive may exceed it.
+const memoryLimit = 11 << 30
+
 // simulate runs one size, and says what that took.
 func simulate(t *testing.T, sites int, run func(*testing.T)) {
 	// The memory limit and the garbage collection of one site are not for thousands.
-	defer debug.SetMemoryLimit(debug.SetMemoryLimit(5 << 30))
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(memoryLimit))
 	defer debug.SetGCPercent(debug.SetGCPercent(200))
 	defer slog.SetDefault(slog.Default())
 	slog.SetDefault(slog.New(slog.DiscardHandler)) // hosts that leave cause thousands of lines
@@ -221,13 +225,14 @@ func scale(t *testing.T, sites, relays, realms int, idle time.Duration, withGoss
 
 // depart cuts the power of 30 % of the sites and of the relays.
 func (w *world) depart() {
-	for _, s := range w.sites {
-		if rand.Float64() < leaving {
-			s.gone = true
-			s.Host.Vanish()
-			w.ending.Go(s.leave)
+	w.sites = slices.DeleteFunc(w.sites, func(s *simSite) bool { // so that their memory is free
+		if rand.Float64() >= leaving {
+			return false
 		}
-	}
+		s.Host.Vanish()
+		w.ending.Go(s.leave)
+		return true
+	})
 	for _, r := range w.relays {
 		if rand.Float64() < leaving {
 			r.gone = true

@@ -74,7 +74,6 @@ type simSite struct {
 	open    bool
 	can     []string
 	leave   func()
-	gone    bool
 }
 
 func (w *world) host(key identity.Key, relays ...peer.AddrInfo) *memnet.Host {
@@ -170,7 +169,6 @@ func (w *world) addSite(n, realm int) *simSite {
 	running.Go(func() { in.Run(ctx) })
 	running.Go(func() { s.Announcer.Run(ctx, nil, in) })
 	s.leave = sync.OnceFunc(func() {
-		s.gone = true
 		s.Host.Vanish()
 		cancel()
 		running.Wait()
@@ -235,7 +233,7 @@ func (w *world) look(times int) (all []looked) {
 		live[i] = make(map[identity.ID]bool)
 	}
 	for _, s := range w.sites {
-		if !s.gone && slices.Contains(s.can, wanted) {
+		if slices.Contains(s.can, wanted) {
 			live[s.realm][s.Key.ID()] = true
 		}
 	}

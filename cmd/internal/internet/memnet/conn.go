@@ -140,7 +140,7 @@ func (c *conn) RemoteMultiaddr() ma.Multiaddr {
 	if c.via == nil {
 		return c.remote.addr
 	}
-	return ma.StringCast(c.via.addr.String() + "/p2p/" + c.via.id.String() + "/p2p-circuit")
+	return c.via.via
 }
 
 func (c *conn) GetStreams() (all []network.Stream) {

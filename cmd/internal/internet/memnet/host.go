@@ -21,7 +21,6 @@ import (
 	"github.com/libp2p/go-libp2p/core/peerstore"
 	"github.com/libp2p/go-libp2p/core/protocol"
 	"github.com/libp2p/go-libp2p/p2p/host/eventbus"
-	"github.com/libp2p/go-libp2p/p2p/host/peerstore/pstoremem"
 	ma "github.com/multiformats/go-multiaddr"
 )
 
@@ -31,8 +30,9 @@ type Host struct {
 	id     peer.ID
 	place  place
 	addr   ma.Multiaddr
+	via    ma.Multiaddr    // through it as a relay
 	relays []peer.AddrInfo // that others reach it through; nil for a public host
-	peers  peerstore.Peerstore
+	peers  *peerBook
 	bus    event.Bus
 	keeps  connManager
 
@@ -43,6 +43,7 @@ type Host struct {
 	conns    map[peer.ID][]*conn
 	circuits map[*conn]struct{} // one end of each that it relays
 	handlers map[protocol.ID]network.StreamHandler
+	serves   []protocol.ID // the names of handlers; replaced, never changed
 	dialling map[peer.ID]chan struct{}
 	traffic  map[protocol.ID]*counter
 	dead     atomic.Bool
@@ -60,12 +61,13 @@ func (n *Network) Host(key crypto.PrivKey, addr ma.Multiaddr, relays ...peer.Add
 	if err != nil {
 		return nil, err
 	}
-	peers, err := pstoremem.NewPeerstore()
+	peers, err := newPeerBook(n)
 	if err != nil {
 		return nil, err
 	}
 	h := &Host{
-		net: n, id: id, place: newPlace(), addr: addr, relays: relays, peers: peers, bus: eventbus.NewBus(),
+		net: n, id: id, place: newPlace(), addr: addr, via: ma.StringCast(addr.String() + "/p2p/" + id.String() + "/p2p-circuit"),
+		relays: relays, peers: peers, bus: eventbus.NewBus(),
 		conns: make(map[peer.ID][]*conn), circuits: make(map[*conn]struct{}),
 		handlers: make(map[protocol.ID]network.StreamHandler), dialling: make(map[peer.ID]chan struct{}),
 		traffic: make(map[protocol.ID]*counter),
@@ -99,8 +101,11 @@ func (h *Host) Addrs() (all []ma.Multiaddr) {
 		return []ma.Multiaddr{h.addr}
 	}
 	for _, r := range h.relays {
-		if h.connectednessTo(r.ID) == network.Connected {
-			all = append(all, ma.StringCast(r.Addrs[0].String()+"/p2p/"+r.ID.String()+"/p2p-circuit"))
+		for _, c := range h.connsTo(r.ID) {
+			if c.via == nil {
+				all = append(all, c.remote.via)
+				break
+			}
 		}
 	}
 	return all
@@ -111,6 +116,7 @@ func (h *Host) SetStreamHandler(id protocol.ID, handle network.StreamHandler) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.handlers[id] = handle
+	h.serves = slices.Collect(maps.Keys(h.handlers))
 }
 
 // SetStreamHandlerMatch is not supported.
@@ -123,12 +129,13 @@ func (h *Host) RemoveStreamHandler(id protocol.ID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.handlers, id)
+	h.serves = slices.Collect(maps.Keys(h.handlers))
 }
 
 func (h *Host) protocols() []protocol.ID {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return slices.Collect(maps.Keys(h.handlers))
+	return h.serves
 }
 
 // Close ends all connections.
@@ -306,11 +313,11 @@ func (h *Host) dial(ctx context.Context, p peer.ID, direct bool) error {
 
 // reachRelay connects to the relay of a circuit's address.
 func (h *Host) reachRelay(ctx context.Context, circuit ma.Multiaddr) (*Host, error) {
-	text, err := circuit.ValueForProtocol(ma.P_P2P)
-	if err != nil {
-		return nil, err
+	i := slices.IndexFunc(circuit, func(c ma.Component) bool { return c.Protocol().Code == ma.P_P2P })
+	if i < 0 {
+		return nil, errNoAddress
 	}
-	id, err := peer.Decode(text)
+	id, err := peer.IDFromBytes(circuit[i].RawValue())
 	if err != nil {
 		return nil, err
 	}
@@ -463,37 +470,4 @@ func sleep(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// connManager protects connections and closes none.
-type connManager struct {
-	connmgr.NullConnMgr
-	mu   sync.Mutex
-	tags map[peer.ID]map[string]bool
-}
-
-// Protect implements connmgr.ConnManager, as the following do.
-func (m *connManager) Protect(p peer.ID, tag string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.tags == nil {
-		m.tags = make(map[peer.ID]map[string]bool)
-	}
-	if m.tags[p] == nil {
-		m.tags[p] = make(map[string]bool)
-	}
-	m.tags[p][tag] = true
-}
-
-func (m *connManager) Unprotect(p peer.ID, tag string) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.tags[p], tag)
-	return len(m.tags[p]) > 0
-}
-
-func (m *connManager) IsProtected(p peer.ID, tag string) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return tag == "" && len(m.tags[p]) > 0 || m.tags[p][tag]
 }

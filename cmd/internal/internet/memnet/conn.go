@@ -140,7 +140,7 @@ func (c *conn) RemoteMultiaddr() ma.Multiaddr {
 	if c.via == nil {
 		return c.remote.addr
 	}
-	return c.via.via
+	return c.via.circuit
 }
 
 func (c *conn) GetStreams() (all []network.Stream) {

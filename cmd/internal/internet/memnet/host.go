@@ -26,15 +26,15 @@ import (
 
 // Host is a host in a Network. It is safe for concurrent use.
 type Host struct {
-	net    *Network
-	id     peer.ID
-	place  place
-	addr   ma.Multiaddr
-	via    ma.Multiaddr    // through it as a relay
-	relays []peer.AddrInfo // that others reach it through; nil for a public host
-	peers  *peerBook
-	bus    event.Bus
-	keeps  connManager
+	net     *Network
+	id      peer.ID
+	place   place
+	addr    ma.Multiaddr
+	circuit ma.Multiaddr    // of others, through it as a relay
+	relays  []peer.AddrInfo // that others reach it through; nil for a public host
+	peers   *peerBook
+	bus     event.Bus
+	keeps   connManager
 
 	emitting                         sync.Mutex
 	identified, connectedness, moved event.Emitter
@@ -66,9 +66,9 @@ func (n *Network) Host(key crypto.PrivKey, addr ma.Multiaddr, relays ...peer.Add
 		return nil, err
 	}
 	h := &Host{
-		net: n, id: id, place: newPlace(), addr: addr, via: ma.StringCast(addr.String() + "/p2p/" + id.String() + "/p2p-circuit"),
-		relays: relays, peers: peers, bus: eventbus.NewBus(),
-		conns: make(map[peer.ID][]*conn), circuits: make(map[*conn]struct{}),
+		net: n, id: id, place: newPlace(), addr: addr, relays: relays, peers: peers, bus: eventbus.NewBus(),
+		circuit: ma.StringCast(addr.String() + "/p2p/" + id.String() + "/p2p-circuit"),
+		conns:   make(map[peer.ID][]*conn), circuits: make(map[*conn]struct{}),
 		handlers: make(map[protocol.ID]network.StreamHandler), dialling: make(map[peer.ID]chan struct{}),
 		traffic: make(map[protocol.ID]*counter),
 	}
@@ -103,7 +103,7 @@ func (h *Host) Addrs() (all []ma.Multiaddr) {
 	for _, r := range h.relays {
 		for _, c := range h.connsTo(r.ID) {
 			if c.via == nil {
-				all = append(all, c.remote.via)
+				all = append(all, c.remote.circuit)
 				break
 			}
 		}

@@ -1,5 +1,5 @@
 // Package memnet has hosts of libp2p whose network is in memory: latency, loss, routers, relays and power cuts,
-// and no sockets, packets or encryption. Three thousand hosts were run in one process and one bubble of
+// and no sockets, packets or encryption. Ten thousand hosts came up in one process and one bubble of
 // testing/synctest. Tests use it to run the real DHT, gossip and card protocols with many sites.
 //
 // Opening a connection takes its round trips, and a message the delay of its path. The bytes that protocols write to

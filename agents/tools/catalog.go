@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"agentsite/agents"
+	"agentsite/agents/skill"
 	"agentsite/agents/task"
 	"agentsite/device"
 )
@@ -38,6 +39,8 @@ type Catalog struct {
 	Hold  func(p agents.Principal) (leave func(), err error)
 	// WishAsk reports whether p, a program that signed in, may ask an owner for AskAgent; nil for nobody.
 	WishAsk func(p agents.Principal) bool
+	// Skills returns the site's skills; nil for none. It is set before the first call.
+	Skills func() []skill.Skill
 
 	site   Site
 	hosted Hosted
@@ -200,8 +203,9 @@ func needInput(needs *agents.ApprovalNeeded, ex Exchange) *NeedInput {
 	return need
 }
 
-// Notify tells about changes, as Site.Notify does.
+// Notify tells about changes, as Site.Notify does. A skill changes with the list of resources and never by itself.
 func (c *Catalog) Notify(ctx context.Context, p agents.Principal, which agents.Change, uris []string, emit func(agents.Change) error) error {
+	uris = slices.DeleteFunc(slices.Clone(uris), skill.IsURI)
 	return c.site.Notify(ctx, p, which, uris, emit)
 }
 

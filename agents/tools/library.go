@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"agentsite/agents"
+	"agentsite/agents/skill"
 	"agentsite/device"
 
 	"github.com/go-json-experiment/json"
@@ -33,7 +34,7 @@ type Library interface {
 
 var _ Library = (*Catalog)(nil)
 
-// Resources lists the points of the site.
+// Resources lists the points of the site, and its skills.
 func (c *Catalog) Resources(ctx context.Context, p agents.Principal) ([]Resource, error) {
 	o, err := c.site.Offer(ctx, p)
 	if err != nil {
@@ -45,7 +46,11 @@ func (c *Catalog) Resources(ctx context.Context, p agents.Principal) ([]Resource
 			URI: agents.PointURI(address), Name: address, Description: o.Descriptions[address], MIME: mimeJSON,
 		})
 	}
-	return list, nil
+	skills, err := c.SkillsOf(ctx, p)
+	for _, s := range skills {
+		list = append(list, Resource{URI: s.Entry.URI, Name: s.Name, Description: s.Description, MIME: skill.MIME})
+	}
+	return list, err
 }
 
 // Templates lists the URI template of the points of one site.
@@ -59,8 +64,39 @@ func (c *Catalog) Templates(ctx context.Context, p agents.Principal) ([]Template
 	}, nil
 }
 
-// ReadResource reads a point.
+// SkillsOf returns the skills for p: all of them for a caller of any tool, none for others.
+func (c *Catalog) SkillsOf(ctx context.Context, p agents.Principal) ([]skill.Skill, error) {
+	if c.Skills == nil {
+		return nil, nil
+	}
+	if callable, err := c.Tools(ctx, p); err != nil || len(callable) == 0 {
+		return nil, err
+	}
+	return c.Skills(), nil
+}
+
+// Skill returns the skill whose file has a URI, or ErrNotFound.
+func (c *Catalog) Skill(ctx context.Context, p agents.Principal, uri string) (s skill.Skill, err error) {
+	all, err := c.SkillsOf(ctx, p)
+	if err != nil {
+		return s, err
+	}
+	i := slices.IndexFunc(all, func(s skill.Skill) bool { return s.Entry.URI == uri })
+	if i < 0 {
+		return s, ErrNotFound
+	}
+	return all[i], nil
+}
+
+// ReadResource reads a point or a skill.
 func (c *Catalog) ReadResource(ctx context.Context, p agents.Principal, uri string) ([]ResourceContent, error) {
+	if skill.IsURI(uri) {
+		s, err := c.Skill(ctx, p, uri)
+		if err != nil {
+			return nil, err
+		}
+		return []ResourceContent{{URI: uri, MIME: skill.MIME, Text: s.Text}}, nil
+	}
 	address, ok := agents.Change{URI: uri}.Point()
 	if !ok {
 		return nil, ErrNotFound

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/skill"
 	"agentsite/agents/tools"
 	"agentsite/device"
 )
@@ -147,4 +148,25 @@ type offering struct {
 
 func (o offering) Offer(context.Context, agents.Principal) (*agents.Offer, error) {
 	return o.offer, nil
+}
+
+// TestSkillsAreResources: a caller of any tool is offered each skill, and nobody reads one by another spelling.
+func TestSkillsAreResources(t *testing.T) {
+	greenhouse(t, func(t *testing.T, r *rig) {
+		r.Skills = skill.BuiltIn
+		all := r.resources()
+		s := skill.BuiltIn()[0]
+		i := slices.IndexFunc(all, func(res tools.Resource) bool { return res.URI == s.Entry.URI })
+		if i < 0 || all[i].Name != s.Name || all[i].Description != s.Description || all[i].MIME != skill.MIME {
+			t.Errorf("%+v", all)
+		}
+		if got, err := r.ReadResource(t.Context(), anna, s.Entry.URI); err != nil || got[0].Text != s.Text {
+			t.Errorf("%+v %v", got, err)
+		}
+		for _, uri := range []string{"skill://", "skill:///" + s.Name + "/SKILL.md", s.Entry.URI + "/", "SKILL://" + s.Name + "/SKILL.md"} {
+			if _, err := r.ReadResource(t.Context(), anna, uri); err != tools.ErrNotFound {
+				t.Errorf("%q: %v", uri, err)
+			}
+		}
+	})
 }

@@ -57,6 +57,8 @@ func (s *Server) Methods() map[string]rpc.Method {
 		"prompts/list":             method(s, s.promptsList),
 		"prompts/get":              method(s, s.promptsGet),
 		"completion/complete":      method(s, s.complete),
+		"skills/list":              method(s, s.skillsList),
+		"skills/get":               method(s, s.skillsGet),
 		"subscriptions/listen":     method(s, s.listen),
 		"tasks/get":                method(s, s.tasksGet),
 		"tasks/update":             method(s, s.tasksUpdate),
@@ -221,6 +223,9 @@ func (s *Server) discover(_ context.Context, _ request, _ *listParams) (any, err
 	}
 	if s.Events != nil {
 		own.Events = &struct{}{}
+	}
+	if s.catalog.Skills != nil {
+		own.Skills = &struct{}{}
 	}
 	return discoverResult{
 		Result: s.completed(), Cached: cached(cacheFor), Versions: Versions, Instructions: s.instructions,

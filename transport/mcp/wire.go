@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"agentsite/agents"
+	"agentsite/agents/skill"
 	"agentsite/agents/task"
 	"agentsite/agents/tools"
 	"agentsite/device"
@@ -59,6 +60,7 @@ type clientCapabilities struct {
 type extensions struct {
 	Tasks  *struct{} `json:"io.modelcontextprotocol/tasks,omitzero"`
 	Events *struct{} `json:"io.modelcontextprotocol/events,omitzero"`
+	Skills *struct{} `json:"io.modelcontextprotocol/skills,omitzero"`
 	// Unconfirmed says that a site heeds the key of that name in the _meta of a call.
 	Unconfirmed *struct{} `json:"agentsite/unconfirmed,omitzero"`
 }
@@ -254,6 +256,19 @@ type readResult struct {
 	Result
 	Cached
 	Contents []resourceContents `json:"contents"`
+}
+
+// skillsResult answers skills/list, skillResult skills/get.
+type skillsResult struct {
+	Result
+	Cached
+	Skills []skill.Entry `json:"skills"`
+}
+
+type skillResult struct {
+	Result
+	Cached
+	Skill skill.Entry `json:"skill"`
 }
 
 type promptsResult struct {

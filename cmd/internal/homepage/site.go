@@ -42,7 +42,8 @@ const (
 // forwarded are the methods of MCP that reach a site.
 var forwarded = []string{
 	callMethod, listenMethod, discoverMethod, "tools/list", "resources/list", "resources/templates/list",
-	"resources/read", "prompts/list", "prompts/get", "completion/complete", "tasks/get", "tasks/update", "tasks/cancel",
+	"resources/read", "skills/list", "skills/get", "prompts/list", "prompts/get", "completion/complete",
+	"tasks/get", "tasks/update", "tasks/cancel",
 }
 
 // owners are the operations of owners, by their methods.

@@ -22,7 +22,7 @@ type layer struct {
 // everything marks a package that joins all others.
 const everything = "*"
 
-var mcpImports = []string{"transport/mcp/events", "transport/fault", "transport/rpc", "node", "agents", "agents/task", "agents/tools", "device"}
+var mcpImports = []string{"transport/mcp/events", "transport/fault", "transport/rpc", "node", "agents", "agents/skill", "agents/task", "agents/tools", "device"}
 
 // layers is the plan. A package that is not listed may not exist.
 var layers = []layer{
@@ -67,7 +67,8 @@ var layers = []layer{
 	{"agents/power", []string{"agents", "agents/agent", "agents/rule", "agents/rule/expr", "device"}, "a hosted agent reads the site's points; how the machine is powered off is passed in"},
 	{"agents/notify", []string{"agents"}, "it coalesces changes, whatever they are of"},
 	{"agents/task/tasktest", []string{"agents", "agents/task", "device"}, "the suite must fit every host of tasks"},
-	{"agents/tools", []string{"agents", "agents/op", "agents/task", "device"}, "operations as tools, whatever site they are asked of"},
+	{"agents/skill", nil, "a skill is a text, whoever offers it"},
+	{"agents/tools", []string{"agents", "agents/op", "agents/skill", "agents/task", "device"}, "operations as tools, whatever site they are asked of"},
 	{"agents/op", []string{"agents", "device"}, "a row knows who may ask and no protocol"},
 	{"agents/group", []string{"agents", "agents/op", "agents/notify", "agents/task", "device"}, "a remote site is known by its responses; the connection is passed in"},
 	{"agents/remote", []string{"agents", "agents/agent", "agents/group", "agents/task", "device"}, "other sites as agents have them; how one is reached is passed in"},
@@ -163,7 +164,7 @@ var layers = []layer{
 	{"cmd/internal/internet", []string{"transport/p2p", "transport/public", "discovery", "discovery/card", "discovery/dht", "discovery/gossip", "node/config", "node/identity", "node/state", "cmd/internal/memory"},
 		"it joins the carrier and the media; the announcement comes as functions, and node/state has a relay's key"},
 	{"cmd/internal/internet/memnet", nil, "a network in memory knows no protocol on it; imported by tests only"},
-	{"cmd/internal/peer", []string{"agents", "agents/principal", "agents/agent", "agents/group", "agents/remote", "agents/task", "agents/tools", "device", "node", "node/access", "node/bundle", "node/identity", "node/state", "transport/passkey", "transport/web", "transport/p2p", "transport/rpc", "transport/stdio",
+	{"cmd/internal/peer", []string{"agents", "agents/principal", "agents/agent", "agents/group", "agents/remote", "agents/skill", "agents/task", "agents/tools", "device", "node", "node/access", "node/bundle", "node/identity", "node/state", "transport/passkey", "transport/web", "transport/p2p", "transport/rpc", "transport/stdio",
 		"transport/mcp", "transport/mcp/client", "transport/mcp/legacy", "agents/op", "node/acts", "transport/owner", "transport/owner/client", "discovery", "discovery/card", "discovery/mdns", "cmd/internal/internet"},
 		"the client's side joins contacts, carriers and discovery; of device it needs names and kinds of faults, agents/tools renders what connect presents"},
 	{"cmd/internal/fleet", []string{"agents", "cmd/internal/peer", "device", "node/acts", "node/rollback", "node/state", "node/update/remote", "transport/mcp/client", "transport/owner/client"},

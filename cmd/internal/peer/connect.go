@@ -13,6 +13,7 @@ import (
 
 	"agentsite/agents"
 	"agentsite/agents/group"
+	"agentsite/agents/skill"
 	"agentsite/agents/tools"
 	"agentsite/device"
 	"agentsite/node"
@@ -90,6 +91,7 @@ func ConnectAs(ctx context.Context, p Person, f state.Folder, only, version stri
 	callers := node.New(node.Parts{Hub: node.NewHub(nil, nil, agents.PointURI)})
 	catalog := tools.New(all, callers)
 	catalog.Tasks = all.Tasks()
+	catalog.Skills = skill.BuiltIn
 
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup

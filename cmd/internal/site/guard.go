@@ -4,7 +4,9 @@ import (
 	"context"
 	"io"
 	"os"
+	"slices"
 
+	"agentsite/agents/skill"
 	"agentsite/cmd/internal/hosting"
 	"agentsite/device/board"
 	"agentsite/node/config"
@@ -56,9 +58,10 @@ func CheckText(name string, text []byte) (*config.Site, error) {
 	return devices.CheckBoardText(name, text, b, Drivers(b), hosting.Check)
 }
 
-// Doubts returns what may be a mistake in a configuration that check accepts.
+// Doubts returns what may be a mistake in a configuration that check accepts, and the mistakes of the skills beside it.
 func Doubts(cfg *config.Site, file string) []error {
-	return append(devices.Doubts(cfg), hosting.Doubts(cfg, file)...)
+	_, mistakes := skill.Open(skillsFolder(file))
+	return slices.Concat(devices.Doubts(cfg), hosting.Doubts(cfg, file), mistakes)
 }
 
 // CheckFile is devices.Check of a file for another machine, with all drivers.

@@ -91,6 +91,9 @@ func (s *site) readAgain() (*config.Site, error) {
 	o := s.Options
 	o.Config = s.file
 	cfg, _, err := o.read(s.drivers)
+	if err == nil {
+		s.readSkills()
+	}
 	return cfg, err
 }
 

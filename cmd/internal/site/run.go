@@ -128,9 +128,10 @@ type site struct {
 	routes     []web.Route
 	page       *page.Page
 	returns    metrics.Returns // of the outputs, counted
-	messages   web.Route       // of MCP
-	signInURL  string          // at which programs sign in on the network; "" for none
-	oauth      *oauth.Server   // at signInURL; nil for none
+	skills     skills
+	messages   web.Route     // of MCP
+	signInURL  string        // at which programs sign in on the network; "" for none
+	oauth      *oauth.Server // at signInURL; nil for none
 	signIns    signIns
 	invitation *access.Invitation
 }

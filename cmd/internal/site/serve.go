@@ -48,6 +48,8 @@ func (s *site) addMethods(ctx context.Context, group *errgroup.Group) error {
 	self := mcp.Implementation{Name: "agentsite", Title: s.config.Name, Version: s.Version}
 	catalog := tools.New(s.node, s.node)
 	catalog.Tasks = s.hosting.Tasks
+	s.readSkills()
+	catalog.Skills = s.skills.all
 	catalog.Hold = func(p agents.Principal) (func(), error) {
 		place, err := s.node.Hold(p, node.Waits)
 		return place.Leave, err

@@ -46,8 +46,9 @@ func RunGuard() {
 type Site struct {
 	site.Started
 	Folder state.Folder
-	Token  string       // for HTTP
-	End    func() error // ends the site, and returns what Run returned
+	Token  string           // for HTTP
+	Hangup chan<- os.Signal // each asks for a reload
+	End    func() error     // ends the site, and returns what Run returned
 }
 
 // Start runs a site with a configuration, "" for the demonstration, and returns when it can
@@ -70,9 +71,11 @@ func Start(t testing.TB, yaml string) *Site {
 	}
 	started, ended := make(chan site.Started, 1), make(chan error, 1)
 	o.OnStart = func(s site.Started) { started <- s }
+	hangup := make(chan os.Signal)
+	o.Hangup = hangup
 	ctx, cancel := context.WithCancel(context.Background()) // t.Context ends before cleanups run
 	go func() { ended <- site.Run(ctx, o) }()
-	s := &Site{Folder: o.Folder, End: sync.OnceValue(func() error { cancel(); return <-ended })}
+	s := &Site{Folder: o.Folder, Hangup: hangup, End: sync.OnceValue(func() error { cancel(); return <-ended })}
 	select {
 	case s.Started = <-started:
 	case err := <-ended:

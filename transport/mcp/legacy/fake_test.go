@@ -197,10 +197,14 @@ func newServerWith(t *testing.T, f *fake, access node.Access) (*Server, *node.Hu
 
 // overStream connects a client over a pipe.
 func overStream(t *testing.T, s *Server, o *sdk.ClientOptions) *sdk.ClientSession {
+	return serveOver(t, s, newClient(o))
+}
+
+func serveOver(t *testing.T, s *Server, client *sdk.Client) *sdk.ClientSession {
 	here, there := net.Pipe()
 	served := make(chan error, 1)
 	go func() { served <- s.ServeStream(t.Context(), there, node.LocalAgent) }()
-	c, err := newClient(o).Connect(t.Context(), &sdk.IOTransport{Reader: here, Writer: here}, legacyOnly)
+	c, err := client.Connect(t.Context(), &sdk.IOTransport{Reader: here, Writer: here}, legacyOnly)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,6 +51,9 @@ func newHost(s *Server, who agents.Principal) *host {
 	if s.Events != nil {
 		can.AddExtension(events.Extension, nil)
 	}
+	if s.catalog.Skills != nil {
+		can.AddExtension(skillsExtension, nil)
+	}
 	h.sdk = sdk.NewServer(s.self, &sdk.ServerOptions{
 		Instructions:              s.instructions,
 		CompletionHandler:         h.complete,
@@ -62,6 +65,11 @@ func newHost(s *Server, who agents.Principal) *host {
 		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = "private" },
 	})
 	h.addEvents(s.Events)
+	if s.catalog.Skills != nil {
+		if err := h.addSkills(); err != nil {
+			slog.Error("skills are not offered to older clients", "err", err)
+		}
+	}
 	h.sdk.AddReceivingMiddleware(h.receive)
 	// A handler of its own makes a session id worthless to everybody else. The
 	// carrier's list of hosts is stricter than the SDK's check of them.

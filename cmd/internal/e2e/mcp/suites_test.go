@@ -112,6 +112,34 @@ func TestInspector(t *testing.T) {
 	}
 }
 
+// TestConformanceOfSkills runs the suite's scenarios of skills, which no revision requires, against the program as it ships, and
+// has the Inspector compare each skill with its digest.
+func TestConformanceOfSkills(t *testing.T) {
+	harness.Need(t, "Node 22", harness.NodeProgram)
+	r := harness.Start(t, "", harness.Need(t, "the program", harness.Program))
+	url := npm.StartProxy(t, r.URL, r.Token, nil) + "/mcp"
+	for _, revision := range []string{"2026-07-28", "2025-11-25"} {
+		for _, s := range []string{"sep-2640-skills-enumeration", "sep-2640-skills-manifest", "sep-2640-skills-directory"} {
+			t.Run(revision+"/"+s, func(t *testing.T) {
+				out, err := npm.Run(t, time.Minute, npm.Suite, "server", "--url", url, "--spec-version", revision, "--scenario", s)
+				if err != nil || strings.Contains(out, "WARNING") {
+					t.Fatalf("%v\n%s", err, out)
+				}
+				t.Log(tail(out, 3))
+			})
+		}
+	}
+	for _, era := range []string{"modern", "legacy"} {
+		t.Run("inspector/"+era, func(t *testing.T) {
+			out, err := npm.Run(t, time.Minute, npm.Inspector, "--cli", r.URL+"/mcp", "--transport", "http", "--header", "Authorization: Bearer "+r.Token,
+				"--protocol-era", era, "--method", "skills/list", "--verify", "--require-digests")
+			if err != nil || !strings.Contains(out, "skill://use-a-site/SKILL.md") {
+				t.Fatalf("%v\n%s", err, out)
+			}
+		})
+	}
+}
+
 func tail(text string, lines int) string {
 	all := strings.Split(strings.TrimSpace(text), "\n")
 	return fmt.Sprint(strings.Join(all[max(0, len(all)-lines):], "\n"))

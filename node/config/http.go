@@ -41,8 +41,8 @@ var callerForm = lazy(identity.WBAPattern)
 // Protocols are those that HTTP can speak beside MCP. A site speaks DefaultProtocols unless its
 // configuration lists some.
 var (
-	Protocols        = []string{"a2a", "openapi", "agora", "wot", "aitp", "anp"}
-	DefaultProtocols = []string{"a2a", "openapi", "wot"}
+	Protocols        = []string{"a2a", "openapi", "agora", "wot", "aitp", "anp", "catalog"}
+	DefaultProtocols = []string{"a2a", "openapi", "wot", "catalog"}
 )
 
 // protocols decodes the section of that name, a list of names.

@@ -36,6 +36,8 @@ type Site struct {
 	Key     identity.Key
 	Name    string
 	Version string // of the program
+	// Protocols are those of the configuration, by the names that it has for them.
+	Protocols []string
 	// Now returns the site's best-known time, and whether it is more than a guess.
 	Now func() (t time.Time, sure bool)
 	// Domain is the public name of the site, with a port where it is not 443; "" for none. Callers

@@ -48,7 +48,7 @@ func isPreflight(r *http.Request) bool {
 func allowOrigin(w http.ResponseWriter, r *http.Request) bool {
 	h := w.Header()
 	h.Set("Access-Control-Allow-Origin", "*")
-	h.Set("Access-Control-Expose-Headers", "WWW-Authenticate, Retry-After, Mcp-Session-Id, Mcp-Protocol-Version")
+	h.Set("Access-Control-Expose-Headers", "WWW-Authenticate, Retry-After, ETag, Mcp-Session-Id, Mcp-Protocol-Version")
 	if !isPreflight(r) {
 		return true
 	}

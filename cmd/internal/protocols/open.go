@@ -45,6 +45,7 @@ func Open(o Options, s *adapter.Site) ([]web.Route, error) {
 	if o.Config.WoT.Register != "" {
 		s.Go(func() { o.register(s) })
 	}
+	s.Protocols = o.Config.Protocols
 	return Routes(o.Config.Protocols, s), nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"agentsite/transport/agora"
 	"agentsite/transport/aitp"
 	"agentsite/transport/anp"
+	"agentsite/transport/catalog"
 	"agentsite/transport/openapi"
 	"agentsite/transport/web"
 	"agentsite/transport/wot"
@@ -20,6 +21,7 @@ var adapters = map[string]func(*adapter.Site) []web.Route{
 	"agora":   agora.Routes,
 	"aitp":    aitp.Routes,
 	"anp":     anp.Routes,
+	"catalog": catalog.Routes,
 	"openapi": openapi.Routes,
 	"wot":     wot.Routes,
 }

@@ -3,11 +3,13 @@ package site
 import (
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync/atomic"
 
 	"agentsite/agents"
 	"agentsite/device"
 	"agentsite/node/acts"
+	"agentsite/transport/catalog"
 	"agentsite/transport/oauth"
 	"agentsite/transport/rpc"
 	"agentsite/transport/web"
@@ -44,7 +46,11 @@ func (s *site) publicRoutes(server *oauth.Server) []web.Route {
 	if server == nil {
 		return nil
 	}
-	return append(server.Routes(), server.Bind(s.messages))
+	routes := append(server.Routes(), server.Bind(s.messages))
+	if slices.Contains(s.config.Protocols, "catalog") {
+		routes = append(routes, catalog.PublicRoutes(s.Version, server.SignIn().Host)...)
+	}
+	return routes
 }
 
 var errNoName error = device.Faultf(device.Invalid, "the site has no public name yet, at which programs sign in")

@@ -18,8 +18,8 @@ import (
 
 var documents = map[string]string{cardPath: cardType, catalogPath: catalogType, apiPath: apiType}
 
-// TestSame: everybody gets the same bytes, which name nothing of the site but its ID, and a client that has them is told so.
-func TestSame(t *testing.T) {
+// TestSameForEverybody: everybody gets the same bytes, which name nothing of the site but its ID, and a client that has them is told so.
+func TestSameForEverybody(t *testing.T) {
 	s := adaptertest.New(t, nil)
 	s.Protocols = []string{"a2a", "openapi", "wot", "catalog"}
 	s.Serve(t, append(Routes(&s.Site), web.MCP(nil, nil)))
@@ -61,8 +61,8 @@ func TestSame(t *testing.T) {
 	}
 }
 
-// TestHost: a host that was not checked is in no document.
-func TestHost(t *testing.T) {
+// TestHostIsChecked: a host that was not checked is in no document.
+func TestHostIsChecked(t *testing.T) {
 	s := adaptertest.New(t, nil)
 	h := s.Handler("127.0.0.1:1", Routes(&s.Site))
 	for host, want := range map[string]int{"127.0.0.1:1": 200, "evil.example": 403, `127.0.0.1:1"><x`: 403} {

@@ -109,7 +109,7 @@ func method[P any, PP params[P]](s *Server, do func(context.Context, request, *P
 				return nil, fault
 			}
 		}
-		if meta.Version != rpc.Revision {
+		if !slices.Contains(rpc.Revisions, meta.Version) {
 			return nil, unsupported(meta.Version)
 		}
 		if err := s.node.CheckVia(who, c.Method, meta.Via); err != nil {
@@ -129,7 +129,7 @@ func checkMeta(m *RequestMeta) *rpc.Error {
 	case m == nil:
 		return malformed(rpc.CodeInvalidParams, "params._meta is missing: it carries %sprotocolVersion and %sclientCapabilities", key, key)
 	case m.Version == "":
-		return malformed(rpc.CodeInvalidParams, "params._meta.%sprotocolVersion is missing; this site speaks %s", key, rpc.Revision)
+		return malformed(rpc.CodeInvalidParams, "params._meta.%sprotocolVersion is missing; this site speaks %s", key, strings.Join(rpc.Revisions, ", "))
 	case m.Capabilities == nil:
 		return malformed(rpc.CodeInvalidParams, "params._meta.%sclientCapabilities is missing; {} will do", key)
 	}

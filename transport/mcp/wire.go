@@ -1,6 +1,8 @@
 package mcp
 
 import (
+	"slices"
+
 	"agentsite/agents"
 	"agentsite/agents/skill"
 	"agentsite/agents/task"
@@ -9,9 +11,9 @@ import (
 	"agentsite/transport/rpc"
 )
 
-// Versions are the revisions that a client may choose from: the revision of this package, and older
-// ones after a handshake (package legacy).
-var Versions = []string{rpc.Revision, "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
+// Versions are the revisions that a client may choose from: those of this package, and older ones after a
+// handshake (package legacy).
+var Versions = slices.Concat(rpc.Revisions, rpc.Handshakes)
 
 // Codes that MCP allots (basic/index, "Error Codes").
 const (

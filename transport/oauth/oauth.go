@@ -197,7 +197,7 @@ func (s *Server) Bind(r web.Route) web.Route {
 func (s *Server) missing(r *http.Request, c web.Caller) []string {
 	tool := r.Header.Get("Mcp-Name")
 	if c.Who.Kind != principal.Token || r.Header.Get("Mcp-Method") != "tools/call" ||
-		r.Header.Get("Mcp-Protocol-Version") < rpc.Revision || tool == "emergency_stop" || tool == "release_output" ||
+		rpc.HasHandshake(r.Header.Get("Mcp-Protocol-Version")) || tool == "emergency_stop" || tool == "release_output" ||
 		!strings.HasPrefix(web.Bearer(r), access.SignInPrefix) {
 		return nil
 	}

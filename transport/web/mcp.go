@@ -64,7 +64,7 @@ func (m mcp) dispatch(w http.ResponseWriter, r *http.Request, codec rpc.Codec, f
 // knows no sessions passes over the session's header; nothing keeps a client of a
 // session from mirroring its method.
 func modern(h http.Header) bool {
-	if h.Get("Mcp-Protocol-Version") >= rpc.Revision {
+	if !rpc.HasHandshake(h.Get("Mcp-Protocol-Version")) {
 		return true
 	}
 	method := h.Get("Mcp-Method")

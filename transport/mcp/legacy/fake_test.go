@@ -258,7 +258,7 @@ func overHTTP(t *testing.T, url, who string, silent bool, o *sdk.ClientOptions) 
 	}, legacyOnly)
 }
 
-var legacyOnly = &sdk.ClientSessionOptions{ProtocolVersion: versions[0]}
+var legacyOnly = &sdk.ClientSessionOptions{ProtocolVersion: rpc.Handshakes[0]}
 
 func newClient(o *sdk.ClientOptions) *sdk.Client {
 	return sdk.NewClient(&sdk.Implementation{Name: "client", Version: "1"}, o)

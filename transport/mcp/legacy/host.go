@@ -60,7 +60,7 @@ func newHost(s *Server, who agents.Principal) *host {
 		SubscribeHandler:          h.subscribe,
 		UnsubscribeHandler:        h.unsubscribe,
 		Capabilities:              can,
-		SupportedProtocolVersions: versions,
+		SupportedProtocolVersions: rpc.Handshakes,
 		// The answer depends on the caller.
 		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = "private" },
 	})

@@ -17,9 +17,6 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// versions are the revisions that are served here, newest first.
-var versions = []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
-
 const (
 	// maxMessage bounds an inbound message, as the newer revision does.
 	maxMessage = 256 << 10

@@ -225,6 +225,9 @@ var open = map[string]string{
 	"GET /api/openapi.json":                               `{"components":{"securitySchemes":`,
 	"GET /.well-known/agents.json":                        `{"agentsJson":"0.1.0","info":{"description":"What can be asked of a physical site, by the operations of its OpenAPI document.","title":"agentsite"`,
 	"GET /.well-known/wot":                                `{"@context":[`,
+	"GET /mcp/server-card":                                `{"$schema":"https://static.modelcontextprotocol.io/schemas/v1/server-card.schema.json","name":"local.agentsite/12D3KooW`,
+	"GET /.well-known/ai-catalog.json":                    `{"specVersion":"1.0","entries":[{"identifier":"urn:air:agentsite.local:mcp:12D3KooW`,
+	"GET /.well-known/api-catalog":                        `{"linkset":[{"anchor":"http`,
 	"GET /.well-known/capabilities.json":                  `{"id":"agentsite","description":"",`,
 }
 

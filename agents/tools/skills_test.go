@@ -17,8 +17,8 @@ var (
 	word   = regexp.MustCompile(`[a-z]+(?:_[a-z]+)+`)
 )
 
-// elsewhere are the words of skills that are in no tool's schema: keys of the configuration, which cmd/agentsite tries, and
-// members of explain_point's and site_status' answers, which these have without a schema.
+// elsewhere are the words of skills that are in no tool's schema: keys of the configuration, which cmd/agentsite
+// tries, and members of explain_point's and site_status' answers, which these have without a schema.
 var elsewhere = []string{"active_low", "max_on", "min_off", "required_by", "used_by", "unknown_outcome", tools.AskAgent}
 
 // TestSkillWords: the tools, arguments and members of answers that the skills name exist.

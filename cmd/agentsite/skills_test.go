@@ -16,7 +16,8 @@ var (
 	yamlInText    = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 )
 
-// TestSkills: the commands in the skills exist, and their configurations pass check without a warning, with the rules' tests.
+// TestSkills: the commands in the skills exist, and their configurations pass check without a warning, with the rules'
+// tests.
 func TestSkills(t *testing.T) {
 	var commands, configurations int
 	for _, s := range skill.BuiltIn() {

@@ -1,8 +1,8 @@
-// Package catalog tells everybody at a site's address what is spoken there, and nothing else: the MCP Server Card, the AI Catalog and
-// the API catalog. They are the same for every reader and in every state of the site.
+// Package catalog tells everybody at a site's address what is spoken there, and nothing else: the MCP Server Card, the
+// AI Catalog and the API catalog. They are the same for every reader and in every state of the site.
 //
-// Formats: Server Card of modelcontextprotocol/experimental-ext-server-card, schema v1 of 2026-07-24; AI Catalog 1.0, as that
-// repository's docs/discovery.md has it; RFC 9727 and RFC 9264.
+// Formats: Server Card of modelcontextprotocol/experimental-ext-server-card, schema v1 of 2026-07-24; AI Catalog 1.0,
+// as that repository's docs/discovery.md has it; RFC 9727 and RFC 9264.
 package catalog
 
 import (
@@ -47,13 +47,15 @@ type Options struct {
 	Base func(r *http.Request) string
 }
 
-// Routes returns the routes of a site's own addresses. Its identifiers have the site's ID, which its certificate and its record have, too.
+// Routes returns the routes of a site's own addresses. Its identifiers have the site's ID, which its certificate and
+// its record have, too.
 func Routes(s *adapter.Site) []web.Route {
 	id := s.Key.ID().PeerID()
 	return Of(Options{Version: s.Version, Publisher: "agentsite.local", Card: "local.agentsite/" + id, Name: id, Protocols: s.Protocols})
 }
 
-// PublicRoutes returns those of a public name, of which only MCP is spoken. They name no ID: the name is the identity there.
+// PublicRoutes returns those of a public name, of which only MCP is spoken. They name no ID: the name is the identity
+// there.
 func PublicRoutes(version, host string) []web.Route {
 	labels := strings.Split(host, ".")
 	slices.Reverse(labels)
@@ -63,8 +65,9 @@ func PublicRoutes(version, host string) []web.Route {
 	})
 }
 
-// Of returns the routes of the three documents. Pages of any origin may read them where clients sign in, as web.Route.AnyOrigin has
-// it: at other addresses a page that somebody visits would learn which site is on their machine or network.
+// Of returns the routes of the three documents. Pages of any origin may read them where clients sign in, as
+// web.Route.AnyOrigin has it: at other addresses a page that somebody visits would learn which site is on their
+// machine or network.
 func Of(o Options) []web.Route {
 	if o.Base == nil {
 		o.Base = web.Base

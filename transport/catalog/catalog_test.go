@@ -18,7 +18,8 @@ import (
 
 var documents = map[string]string{cardPath: cardType, catalogPath: catalogType, apiPath: apiType}
 
-// TestSameForEverybody: everybody gets the same bytes, which name nothing of the site but its ID, and a client that has them is told so.
+// TestSameForEverybody: everybody gets the same bytes, which name nothing of the site but its ID, and a client that
+// has them is told so.
 func TestSameForEverybody(t *testing.T) {
 	s := adaptertest.New(t, nil)
 	s.Protocols = []string{"a2a", "openapi", "wot", "catalog"}
@@ -74,6 +75,25 @@ func TestHostIsChecked(t *testing.T) {
 			if w.Code != want || want == 200 && !strings.Contains(w.Body.String(), "http://127.0.0.1:1/") {
 				t.Errorf("%s of %s: %d %s", path, host, w.Code, w.Body)
 			}
+		}
+	}
+}
+
+// TestOrigins: pages of any origin read the documents where clients sign in.
+func TestOrigins(t *testing.T) {
+	const host = "garden.example.org"
+	h := web.Handler(web.Options{
+		Hosts: []string{host}, NamesOnly: true, Routes: PublicRoutes("1.2.3", host),
+		SignIn: &web.SignIn{URL: "https://" + host + "/mcp", Base: "https://" + host, Host: host},
+	})
+	for path := range documents {
+		r := httptest.NewRequest("GET", "https://"+host+path, nil)
+		r.Header.Set("Origin", "https://any.example")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if got := w.Header()["Access-Control-Allow-Origin"]; w.Code != 200 || !slices.Equal(got, []string{"*"}) ||
+			!strings.Contains(w.Header().Get("Access-Control-Expose-Headers"), "ETag") {
+			t.Errorf("%s: %d %v", path, w.Code, w.Header())
 		}
 	}
 }

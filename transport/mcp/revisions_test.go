@@ -9,8 +9,8 @@ import (
 	"agentsite/transport/rpc"
 )
 
-// TestRevisions: of what discover lists, the revisions without a handshake are answered, and the others, and those that nobody knows yet,
-// refused with the list. Each list is sorted, newest first, as HasHandshake takes it to be.
+// TestRevisions: of what discover lists, the revisions without a handshake are answered, and the others, and those
+// that nobody knows yet, refused with the list. Each list is sorted, newest first, as HasHandshake takes it to be.
 func TestRevisions(t *testing.T) {
 	b := newBench()
 	sorted := slices.Clone(mcp.Versions)

@@ -80,7 +80,8 @@ func TestSkills(t *testing.T) {
 	}
 }
 
-// TestSkillsOfNobody: a caller that is not authenticated gets the usual refusal, and a server without skills has no such method.
+// TestSkillsOfNobody: a caller that is not authenticated gets the usual refusal, and a server without skills has no
+// such method.
 func TestSkillsOfNobody(t *testing.T) {
 	for _, m := range []string{"skills/list", "skills/get"} {
 		newSkillBench().say(t.Context(), rpc.JSON, []byte(message(m, `"uri":"skill://use-a-site/SKILL.md"`, "{}")), rpc.Sender{}, nil, func(got string) {
@@ -94,7 +95,8 @@ func TestSkillsOfNobody(t *testing.T) {
 	}
 }
 
-// TestSkillNeverChanges: a subscription to a skill is as quiet as one to a point that does not change, and hears of the list.
+// TestSkillNeverChanges: a subscription to a skill is as quiet as one to a point that does not change, and hears of
+// the list.
 func TestSkillNeverChanges(t *testing.T) {
 	b := newSkillBench()
 	heard := make(chan string, 4)

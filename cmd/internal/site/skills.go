@@ -24,7 +24,8 @@ func (s *skills) all() []skill.Skill {
 // skillsFolder returns the folder of the owner's skills, beside a configuration.
 func skillsFolder(file string) string { return filepath.Join(filepath.Dir(file), "skills") }
 
-// readSkills reads the skills at a start and a reload. A skill with a mistake is left out; the rest of the site runs on.
+// readSkills reads the skills at a start and a reload. A skill with a mistake is left out; the rest of the site runs
+// on.
 func (s *site) readSkills() {
 	now := skill.BuiltIn()
 	if s.file != "" {

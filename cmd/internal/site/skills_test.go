@@ -14,8 +14,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// TestOwnSkill: a reload offers the owner's skill beside the configuration, and tells connected clients. One with a mistake is left
-// out, and the others stay.
+// TestOwnSkill: a reload offers the owner's skill beside the configuration, and tells connected clients. One with a
+// mistake is left out, and the others stay.
 func TestOwnSkill(t *testing.T) {
 	s := sitetest.Start(t, "site: { name: shed }\nhttp: { https: none }\ndevices:\n  climate: { driver: sim, model: climate }\n")
 	changed := make(chan struct{}, 8)

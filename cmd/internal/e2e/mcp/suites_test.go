@@ -112,8 +112,8 @@ func TestInspector(t *testing.T) {
 	}
 }
 
-// TestConformanceOfSkills runs the suite's scenarios of skills, which no revision requires, against the program as it ships, and
-// has the Inspector compare each skill with its digest.
+// TestConformanceOfSkills runs the suite's scenarios of skills, which no revision requires, against the program as it
+// ships, and has the Inspector compare each skill with its digest.
 func TestConformanceOfSkills(t *testing.T) {
 	harness.Need(t, "Node 22", harness.NodeProgram)
 	r := harness.Start(t, "", harness.Need(t, "the program", harness.Program))

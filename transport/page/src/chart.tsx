@@ -2,7 +2,8 @@
 
 import { useSignal, type ReadonlySignal, type Signal } from "@preact/signals";
 import { useEffect, useId, useMemo, useRef } from "preact/hooks";
-import type { Change, Past, Step } from "./history";
+import type { Past } from "./history";
+import { axisOf, day, gaps, hour, lines, since, slots, spans, times, type Slot, type Span } from "./lines";
 import type { Scalar } from "./site";
 import { beside, named, quantity, scale, short, worded } from "./ui";
 import { length, locale, number, t, timeOf } from "./words";
@@ -10,76 +11,9 @@ import { length, locale, number, t, timeOf } from "./words";
 /** One point of a chart. safe and range are those of an output, whose strip shows when it was away, and how far. */
 export interface Series { point: string; name?: string; unit?: string; past: Past; safe?: Scalar; range?: number }
 
-interface Slot { at: number; step?: Step }
-
 const dashes = ["", "6 4", "2 3", "10 3 2 3", "1 4"];
 const colors = ["var(--c1)", "var(--c3)", "var(--c2)", "var(--ink)", "var(--unk)"];
 const side = 52, right = 6, stripe = 32;
-
-/** The steps of a past in their places; a place without a good reading is a gap. */
-export function slots(p: Past, from: number, to: number): Slot[] {
-	const size = 1000 * (p.step_seconds ?? 60), by = new Map((p.steps ?? []).map(x => [Math.floor(Date.parse(x.time) / size), x]));
-	const out: Slot[] = [];
-	for (let i = Math.floor(from / size); i * size < to && out.length < 1000; i++) {
-		const s = by.get(i);
-		out.push({ at: i * size, step: s && s.good !== 0 ? s : undefined });
-	}
-	return out;
-}
-
-/** The places from the first reading on. */
-export const since = (of: Slot[]): Slot[] => of.slice(Math.max(0, of.findIndex(s => s.step)));
-
-/** The places without a good reading: not those before the first, and not the step that goes on. */
-function gaps(of: Slot[], to: number): [number, number][] {
-	const out: [number, number][] = [], first = of.findIndex(r => r.step);
-	for (let i = Math.max(0, first); i < of.length - 1; i++) {
-		const { at, step } = of[i]!, end = of[i + 1]!.at, last = out.at(-1);
-		if (step || first < 0) continue;
-		if (last && last[1] === at) last[1] = end;
-		else out.push([at, Math.min(end, to)]);
-	}
-	return out;
-}
-
-/** When an output was away from safe: from, to, and how far, as a part of its range. */
-export type Span = [from: number, to: number, part: number];
-
-export function spans(changes: Change[], safe: Scalar, range: number, from: number, to: number): Span[] {
-	const out: Span[] = [];
-	changes.forEach((c, i) => {
-		const at = Math.max(from, Date.parse(c.time)), next = changes[i + 1], end = next ? Math.min(to, Date.parse(next.time)) : to;
-		if (c.value === undefined || c.value === null || c.value === safe || end <= at) return;
-		out.push([at, end, typeof c.value === "number" ? Math.min(1, Math.abs(c.value - Number(safe ?? 0)) / range) : 1]);
-	});
-	return out;
-}
-
-/** Round marks of an axis. */
-export function ticks(low: number, high: number, about: number): number[] {
-	const raw = (high - low) / about || 1, ten = 10 ** Math.floor(Math.log10(raw));
-	const step = ten * ([1, 2, 5, 10].find(x => x * ten >= raw) ?? 10);
-	const out: number[] = [];
-	for (let i = Math.floor(low / step); i <= Math.ceil(high / step); i++) out.push(+(i * step).toPrecision(12));
-	return out;
-}
-
-const hour = 3600_000, day = 24 * hour;
-
-/** Marks of the time axis, at round local times. */
-function times(from: number, to: number, about: number): [number, string][] {
-	const span = to - from, step = [10 * 60_000, 15 * 60_000, 30 * 60_000, hour, 2 * hour, 3 * hour, 6 * hour, 12 * hour, day, 2 * day, 7 * day, 14 * day, 30 * day, 61 * day]
-		.find(x => span / x <= about) ?? 61 * day;
-	const out: [number, string][] = [], d = new Date(from);
-	d.setHours(0, 0, 0, 0);
-	for (let n = 0; d.getTime() <= to && n < 400; n++) {
-		const at = d.getTime();
-		if (at >= from) out.push([at, step < day ? timeOf(d) : d.toLocaleDateString(locale, step < 30 * day ? { day: "numeric", month: "numeric" } : { month: "short" })]);
-		if (step < day) d.setTime(at + step);
-		else d.setDate(d.getDate() + step / day);
-	}
-	return out;
-}
 
 interface Panel { unit: string; series: { s: Series; slots: Slot[]; gaps: [number, number][]; color: string; dash: string }[]; top: number; height: number; low: number; high: number; marks: number[] }
 
@@ -156,13 +90,7 @@ function layout(series: Series[], from: number, to: number): { panels: Panel[]; 
 	}
 	panels.forEach((p, i) => {
 		p.height = i ? 90 : 180;
-		if (p.low > p.high) [p.low, p.high] = [0, 1];
-		// A line that hardly moves is not blown up.
-		const least = Math.max(Math.abs(p.high) * .02, 1e-9);
-		if (p.high - p.low < least) [p.low, p.high] = [p.low - least, p.high + least];
-		p.marks = ticks(p.low, p.high, i ? 3 : 4);
-		p.low = p.marks[0]!;
-		p.high = p.marks.at(-1)!;
+		Object.assign(p, axisOf(p.low, p.high, i ? 3 : 4));
 		p.top = top;
 		top += p.height + 22;
 	});
@@ -183,19 +111,7 @@ function PanelOf({ p, x, w }: { p: Panel; x: (at: number) => number; w: number }
 		{p.marks.map((v, i) => <><line class="grid" x1={side} x2={w} y1={Math.round(y(v))} y2={Math.round(y(v))} />
 			<text x={side - 6} y={y(v) + 4} text-anchor="end">{axis(v / by, p.unit)}{i === p.marks.length - 1 && unit && p.unit !== "By" ? " " + unit : ""}</text></>)}
 		{p.series.map(({ s, slots, gaps, color, dash }) => {
-			const half = 500 * (s.past.step_seconds ?? 60);
-			let line = "", band = "", run: Slot[] = [];
-			const flush = () => {
-				if (!run.length) return;
-				line += "M" + run.map(r => f(x(r.at + half)) + " " + f(y(r.step!.mean))).join("L") + (run.length === 1 ? "m-2 0h4" : "");
-				band += "M" + run.map(r => f(x(r.at + half)) + " " + f(y(r.step!.max))).join("L") + "L" + run.toReversed().map(r => f(x(r.at + half)) + " " + f(y(r.step!.min))).join("L") + "z";
-				run = [];
-			};
-			for (const r of slots) {
-				if (r.step) run.push(r);
-				else flush();
-			}
-			flush();
+			const { line, band } = lines(slots, 1000 * (s.past.step_seconds ?? 60), x, y);
 			return <>
 				{gaps.map(([a, b]) => <rect x={f(Math.max(side, x(a)))} y={p.top} width={f(Math.max(0, Math.min(w - right, x(b)) - Math.max(side, x(a))))} height={p.height} fill="url(#hatch)" />)}
 				<path class="band" fill={color} d={band} /><path class="line" stroke={color} stroke-dasharray={dash || undefined} d={line} />

@@ -1,7 +1,10 @@
 // What is known of the sites, as signals. live.ts fills it from the streams.
 
 import { computed, signal, type ReadonlySignal, type Signal } from "@preact/signals";
+import { deviceOf, named, short } from "./names";
 import { Conn, Fault } from "./rpc";
+
+export { deviceOf, named, short } from "./names";
 
 export type Scalar = number | boolean | string | null | undefined;
 
@@ -30,17 +33,6 @@ export interface Status {
 	site: string; version?: string; simulated?: boolean; emergency_stop?: boolean;
 	devices?: { device: string; model?: string; faults?: string[] }[];
 }
-
-/** The name for people of a name for programs: soil_moisture is Soil moisture. */
-export function named(of: string): string {
-	const s = of.replaceAll("_", " ").trim();
-	return s ? s[0]!.toUpperCase() + s.slice(1) : "–";
-}
-
-/** The name of a point without its device. */
-export const short = (address: string) => address.slice(address.lastIndexOf("/") + 1);
-/** The device of a point. */
-export const deviceOf = (address: string) => address.slice(0, Math.max(0, address.lastIndexOf("/")));
 
 /** performance.now(), each second while the page is visible. */
 export const now = signal(performance.now());

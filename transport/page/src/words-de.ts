@@ -3,7 +3,6 @@
 import type { en } from "./words-en";
 
 export const de: Record<keyof typeof en, string> = {
-	"unit.s": "s", "unit.min": "min", "unit.h": "h", "unit.d": "d",
 	"on": "an", "off": "aus",
 	"house": "Haus", "more": "Mehr", "site": "Anlage", "sites": "Anlagen", "allSites": "alle {n} Anlagen", "views": "Ansichten", "skip": "Zum Inhalt",
 	"back": "Zurück", "live": "Aktuell", "connecting": "Verbinde…", "noContact": "Kein Kontakt", "noContactFor": "Kein Kontakt, {s} s",

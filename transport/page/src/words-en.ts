@@ -1,7 +1,6 @@
 // The words of the frame and of the first views, in English.
 
 export const en = {
-	"unit.s": "s", "unit.min": "min", "unit.h": "h", "unit.d": "d",
 	"on": "on", "off": "off",
 	"house": "House", "more": "More", "site": "Site", "sites": "Sites", "allSites": "all {n} sites", "views": "Views", "skip": "Skip to content",
 	"back": "Back", "live": "Live", "connecting": "Connecting…", "noContact": "No contact", "noContactFor": "No contact, {s} s",

@@ -3,7 +3,8 @@
 import { useComputed, useSignal } from "@preact/signals";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Query, View } from "../views";
-import { Chart, since, slots, type Series } from "../chart";
+import { Chart, type Series } from "../chart";
+import { since, slots } from "../lines";
 import { past, type Past } from "../history";
 import { Holder, OutputCard } from "../output";
 import { readable, shown } from "../reading";

@@ -143,7 +143,7 @@ const NotYet = " Not allowed yet: a call asks the site's owner, and is refused u
 // wished returns a tool for a reader who may only ask an owner for it, which every call does.
 func wished(t Tool) Tool {
 	t.Description += NotYet
-	t.Hints.ReadOnly = false
+	t.Hints.ReadOnly, t.View = false, false
 	return t
 }
 

@@ -55,6 +55,11 @@ func hintsOf(t op.Tool) Hints {
 	return Hints{Destructive: true} // a move again is for longer
 }
 
+// viewed are the tools whose results are shown by a view, where a client has them.
+var viewed = []string{
+	op.ReadPoints.Name, op.ReadHistory.Name, op.ExplainPoint.Name, SwitchOutput, SetLevel, ReleaseOutput, op.SiteStatus.Name,
+}
+
 // moves are the tools that move an output, which have arguments of their own.
 var moves = map[string]definition{
 	SwitchOutput: move(func(o *agents.Offer, in *switchArgs) (r agents.MoveRequest, err error) {
@@ -139,7 +144,7 @@ func (d *definition) call(
 
 // render returns the tool of an offer, with the possible names of its points or sites.
 func (d *definition) render(o *agents.Offer, names []string) (out Tool, err error) {
-	out = Tool{Name: d.Name, Description: d.Description, Hints: d.hints}
+	out = Tool{Name: d.Name, Description: d.Description, Hints: d.hints, View: slices.Contains(viewed, d.Name)}
 	if d.Of.Field == "" && o.Sites == nil {
 		out.Input, err = inputSchema(reflect.TypeFor[struct{}](), "", nil)
 	} else {

@@ -23,6 +23,7 @@ type Tool struct {
 	Input       []byte // JSON Schema 2020-12 of the arguments, as JSON
 	Output      []byte // JSON Schema of Result.Value; nil when there is none
 	Hints       Hints
+	View        bool   // its results can be shown by the site's view (transport/mcp/view)
 	From        string // the principal of the agent that offers it, where another program makes it; else ""
 }
 

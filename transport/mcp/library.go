@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"agentsite/agents/tools"
+	"agentsite/transport/mcp/view"
 	"agentsite/transport/rpc"
 )
 
@@ -25,6 +26,17 @@ func (s *Server) templatesList(ctx context.Context, r request, p *listParams) (a
 
 // resourcesRead gives no time to keep a reading for: the next may differ.
 func (s *Server) resourcesRead(ctx context.Context, r request, p *readParams) (any, error) {
+	if view.Is(p.URI) {
+		all, err := s.catalog.Tools(ctx, r.who)
+		if err != nil {
+			return nil, err
+		}
+		if view.Of(all) {
+			return readResult{Result: s.completed(), Cached: cached(cacheFor), Contents: []resourceContents{
+				{URI: p.URI, MIME: view.MIME, Text: &view.HTML, Meta: view.Contents()},
+			}}, nil
+		}
+	}
 	list, err := s.Library.ReadResource(ctx, r.who, p.URI)
 	if err == tools.ErrNotFound {
 		e := rpc.Errorf(rpc.CodeInvalidParams, "Resource not found: %.120q; resources/list names them", p.URI)

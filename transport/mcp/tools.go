@@ -11,6 +11,7 @@ import (
 
 	"agentsite/agents/tools"
 	"agentsite/device"
+	"agentsite/transport/mcp/view"
 	"agentsite/transport/rpc"
 )
 
@@ -20,6 +21,7 @@ func (s *Server) toolsList(ctx context.Context, r request, p *listParams) (any, 
 		return nil, err
 	}
 	out := toolsResult{Result: s.completed(), Cached: cached(cacheFor), Tools: make([]tool, len(tools))}
+	shows := r.meta.shows()
 	for i, t := range tools {
 		out.Tools[i] = tool{
 			Name: t.Name, Title: t.Title, Description: t.Description, Input: rpc.RawJSON(t.Input),
@@ -28,8 +30,18 @@ func (s *Server) toolsList(ctx context.Context, r request, p *listParams) (any, 
 		if t.Output != nil {
 			out.Tools[i].Output = rpc.RawJSON(t.Output)
 		}
+		if shows && t.View {
+			out.Tools[i].Meta = view.Tool()
+		}
 	}
 	return out, p.whole()
+}
+
+// shows reports whether the client has the view.
+func (m *RequestMeta) shows() bool {
+	var s view.Settings
+	ui := m.Capabilities.Extensions.UI
+	return !ui.IsZero() && ui.Decode(&s) == nil && s.Shows()
 }
 
 func annotate(h tools.Hints) annotations {

@@ -8,6 +8,7 @@ import (
 	"agentsite/agents/task"
 	"agentsite/agents/tools"
 	"agentsite/device"
+	"agentsite/transport/mcp/view"
 	"agentsite/transport/rpc"
 )
 
@@ -63,6 +64,8 @@ type extensions struct {
 	Tasks  *struct{} `json:"io.modelcontextprotocol/tasks,omitzero"`
 	Events *struct{} `json:"io.modelcontextprotocol/events,omitzero"`
 	Skills *struct{} `json:"io.modelcontextprotocol/skills,omitzero"`
+	// UI is of a client: view.Settings, and anything of one that errs, which has no view then.
+	UI rpc.Raw `json:"io.modelcontextprotocol/ui,omitzero"`
 	// Unconfirmed says that a site heeds the key of that name in the _meta of a call.
 	Unconfirmed *struct{} `json:"agentsite/unconfirmed,omitzero"`
 }
@@ -199,12 +202,13 @@ type toolsResult struct {
 
 // tool is a tool's definition.
 type tool struct {
-	Name        string      `json:"name"`
-	Title       string      `json:"title,omitzero"`
-	Description string      `json:"description,omitzero"`
-	Input       rpc.Raw     `json:"inputSchema"`
-	Output      rpc.Raw     `json:"outputSchema,omitzero"`
-	Annotations annotations `json:"annotations"`
+	Name        string         `json:"name"`
+	Title       string         `json:"title,omitzero"`
+	Description string         `json:"description,omitzero"`
+	Input       rpc.Raw        `json:"inputSchema"`
+	Output      rpc.Raw        `json:"outputSchema,omitzero"`
+	Annotations annotations    `json:"annotations"`
+	Meta        *view.ToolMeta `json:"_meta,omitzero"`
 }
 
 // annotations are a tool's hints that differ from the specification's defaults (server/tools, "Tool
@@ -236,10 +240,11 @@ type Content struct {
 
 // resourceContents is one content of a resource: a text or a blob.
 type resourceContents struct {
-	URI  string  `json:"uri"`
-	MIME string  `json:"mimeType,omitzero"`
-	Text *string `json:"text,omitzero"`
-	Blob string  `json:"blob,omitzero"` // base64
+	URI  string             `json:"uri"`
+	MIME string             `json:"mimeType,omitzero"`
+	Text *string            `json:"text,omitzero"`
+	Blob string             `json:"blob,omitzero"` // base64
+	Meta *view.ContentsMeta `json:"_meta,omitzero"`
 }
 
 type resourcesResult struct {

@@ -13,6 +13,7 @@ import (
 	"agentsite/agents"
 	"agentsite/agents/tools"
 	"agentsite/transport/mcp/events"
+	"agentsite/transport/mcp/view"
 	"agentsite/transport/rpc"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -106,6 +107,9 @@ func (h *host) receive(next sdk.MethodHandler) sdk.MethodHandler {
 		}
 		ctx, done := h.srv.during(ctx, ss)
 		defer done()
+		if read, ok := req.(*sdk.ReadResourceRequest); ok && view.Is(read.Params.URI) { // it is in no list
+			return h.readView(ctx, read.Params.URI)
+		}
 		reached := false
 		call, isCall := req.(*sdk.CallToolRequest)
 		if isCall {
@@ -119,6 +123,9 @@ func (h *host) receive(next sdk.MethodHandler) sdk.MethodHandler {
 			if out, failed := h.callUnlisted(ctx, call); failed == nil {
 				res, err = out, nil
 			}
+		}
+		if list, ok := res.(*sdk.ListToolsResult); ok && err == nil {
+			res = shown(list, ss)
 		}
 		return res, sendable(err)
 	}

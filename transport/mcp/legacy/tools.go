@@ -12,6 +12,7 @@ import (
 	"agentsite/agents"
 	"agentsite/agents/tools"
 	"agentsite/device"
+	"agentsite/transport/mcp/view"
 
 	"github.com/go-json-experiment/json"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -38,6 +39,9 @@ func (h *host) addTool(t tools.Tool) {
 	}
 	if t.Output != nil {
 		out.OutputSchema = stdjson.RawMessage(t.Output)
+	}
+	if t.View { // shown takes it from who has no view
+		out.Meta = sdk.Meta{"ui": view.Tool().UI}
 	}
 	h.sdk.AddTool(out, h.call)
 }

@@ -29,7 +29,7 @@ function button(a: Acts, key: string, kind: string, text: string, label: string,
 
 /** An output: its value, whether that is the safe one, what ends it, and the way back. safe is a value. */
 export function output(o: any, s: any, a: Acts, more: { name?: unknown; holder?: unknown; unit?: unknown; level?: string } = {}): HTMLElement {
-	const address = String(o.output ?? o.point), name = named(short(address)), left = seconds(s.seconds_left), goal = s.going_to;
+	const address = String(typeof o.output === "string" ? o.output : o.point), name = named(short(address)), left = seconds(s.seconds_left), goal = s.going_to;
 	const atSafe = s.safe !== undefined && o.value === s.safe && (goal === undefined || goal === s.safe) && left === undefined;
 	const holder = more.holder ?? s.held_by, safe = worded(s.safe, more.unit);
 	return el("article", { class: "card " + (s.fault ? "bad" : atSafe ? "" : "away"), "data-output": address, "data-safe": String(atSafe) },

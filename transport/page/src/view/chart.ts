@@ -15,6 +15,8 @@ const when = (at: number, span: number) => {
 	return (span > day ? d.toLocaleDateString(locale, { day: "numeric", month: "short" }) + ", " : "") + timeOf(d);
 };
 
+const axisText = (v: number) => Math.abs(v) < 1e6 ? number(v, 3) : v.toExponential(1);
+
 /** The steps that can be drawn: of numbers, at times. */
 const drawable = (of: unknown) => list(of).filter(s => [s.min, s.mean, s.max, Date.parse(s.time)].every(Number.isFinite));
 
@@ -36,7 +38,7 @@ function chart(p: Past, from: number, to: number, width: number): HTMLElement | 
 	let low = Infinity, high = -Infinity;
 	for (const { step } of good) [low, high] = [Math.min(low, step!.min), Math.max(high, step!.max)];
 	const axis = axisOf(low, high, 3);
-	if (!good.length || ![axis.low, axis.high, axis.high - axis.low].every(Number.isFinite)) return undefined;
+	if (!good.length || ![axis.low, axis.high].every(v => Math.abs(v) < 1e300)) return undefined;
 	const w = width - side - right, x = (at: number) => side + w * (at - from) / (to - from), y = (v: number) => top + height * (axis.high - v) / (axis.high - axis.low);
 	const { line, band } = lines(of, size, x, y), f = (v: number) => v.toFixed(1), span = to - from;
 	const cursor = draw("path", { class: "cur" }), read = el("p", { class: "cursor", "aria-live": "polite" }, "\u00a0");
@@ -47,7 +49,7 @@ function chart(p: Past, from: number, to: number, width: number): HTMLElement | 
 		read.textContent = `${when(s.at, span)}: ${worded(s.step!.mean, p.unit)} (${worded(s.step!.min, p.unit)} – ${worded(s.step!.max, p.unit)})`;
 	};
 	const svg = draw("svg", { viewBox: `0 0 ${width} ${height + 34}`, "aria-hidden": "true" },
-		...axis.marks.flatMap(v => [draw("path", { class: "grid", d: `M${side} ${f(y(v))}H${width}` }), draw("text", { x: f(side - 6), y: f(y(v) + 4), "text-anchor": "end" }, number(v, 3))]),
+		...axis.marks.flatMap(v => [draw("path", { class: "grid", d: `M${side} ${f(y(v))}H${width}` }), draw("text", { x: f(side - 6), y: f(y(v) + 4), "text-anchor": "end" }, axisText(v))]),
 		...gaps(of, to).map(([a, b]) => draw("rect", { class: "gap", x: f(x(a)), width: f(x(b) - x(a)), y: f(top), height: f(height) })),
 		draw("path", { class: "band", d: band }), draw("path", { class: "line", d: line }), cursor,
 		...times(from, to, width < 420 ? 3 : 6).map(([v, text]) => draw("text", { x: f(Math.min(width - 18, Math.max(side, x(v)))), y: f(height + 30), "text-anchor": "middle" }, text)));

@@ -200,7 +200,7 @@ func TestAppsLost(t *testing.T) {
 	a.inHost("window.silent = true")
 	a.inView(`document.querySelector("button").click(), true`)
 	a.is(5*time.Second, `document.querySelector("button:disabled")`)
-	a.is(30*time.Second, `document.querySelector("button:not(:disabled)") && document.querySelector(".note").textContent`)
+	a.is(30*time.Second, `document.querySelector("button:not(:disabled)") && document.querySelector(".note:not([hidden])")`)
 	a.inHost("window.silent = false")
 	a.inView(`document.querySelector("button").click(), true`)
 	a.is(10*time.Second, `document.querySelector("[data-safe=true]")`)

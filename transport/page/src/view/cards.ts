@@ -9,7 +9,12 @@ import { t } from "./words";
 
 /** What the cards may do: act calls a tool by a button, unless the host lets nothing be called. since is how long ago,
  *  in seconds, what they show came. */
-export interface Acts { act?: (key: string, tool: string, args: object) => void; busy: string; armed: boolean; arm: () => void; note: (key: string) => string; since: () => number }
+export interface Acts { act?: (key: string, tool: string, args: object) => void; busy: string; armed: boolean; arm: () => void; note: (key: string) => Told; since: () => number }
+
+/** What came of a press, and whether it is bad. */
+export type Told = { text: string; bad: boolean } | undefined;
+
+const told = (n: Told) => el("p", { class: n?.bad ? "note" : "soft", role: "alert", hidden: !n }, said(n?.text ?? ""));
 
 /** Texts that go on by themselves, each second. */
 export const clocks: (() => void)[] = [];
@@ -22,9 +27,9 @@ function goesOn(text: () => string): Text {
 
 /** A button, and below it what came of it. */
 function button(a: Acts, key: string, kind: string, text: string, label: string, press: () => void): HTMLElement {
-	const note = a.note(key), busy = a.busy === key;
+	const busy = a.busy === key;
 	return el("div", { class: "do" }, el("button", { type: "button", class: kind, "data-act": key, "aria-label": label, disabled: busy, click: press }, busy ? t("asking") : text),
-		el("p", { class: "note", role: "alert" }, said(note)));
+		told(a.note(key)));
 }
 
 /** An output: its value, whether that is the safe one, what ends it, and the way back. safe is a value. */
@@ -37,12 +42,15 @@ export function output(o: any, s: any, a: Acts, more: { name?: unknown; holder?:
 			el("span", { class: "state" }, t(atSafe ? "safe" : "away"))),
 		el("p", { class: "value" }, said(worded(o.value, more.unit))),
 		goal !== undefined && goal !== o.value && el("p", {}, t("moving", { value: worded(goal, more.unit) })),
-		left !== undefined && el("p", { "data-left": true }, el("b", {}, goesOn(() => clock(Math.max(0, left - a.since())))), " ", t("left", { safe: s.safe === undefined ? t("safe") : safe })),
-		typeof holder === "string" && holder !== "" && el("p", { class: "soft" }, said(t("heldBy", { who: holder.slice(0, 80) }))),
+		left !== undefined && el("p", { "data-left": true }, el("b", {}, goesOn(() => clock(Math.max(0, left - a.since())))), " ", s.safe === undefined ? t("leftSafe") : t("left", { safe })),
+		!atSafe && a.act && button(a, "release " + address, "", t("backToSafe"), t("backToSafeOf", { name }), () => a.act!("release " + address, "release_output", { output: address })),
 		...[s.fault, s.needs].filter(x => typeof x === "string").map(x => el("p", {}, said(x))),
 		typeof s.returned_because === "string" && atSafe && el("p", { class: "soft" }, t("because"), ": ", said(s.returned_because)),
-		!atSafe && a.act && button(a, "release " + address, "", t("backToSafe"), t("backToSafeOf", { name }), () => a.act!("release " + address, "release_output", { output: address })));
+		typeof holder === "string" && holder !== "" && el("p", { class: "soft" }, said(t("heldBy", { who: who(holder) }))));
 }
+
+/** A holder in words. */
+const who = (holder: string) => holder === "local" || holder === "token" ? t(holder) : holder.startsWith("did:") ? holder.slice(0, 14) + "…" + holder.slice(-4) : holder.slice(0, 80);
 
 /** Why a point is as it is. */
 export function why(w: any, a: Acts): HTMLElement[] {
@@ -77,6 +85,8 @@ const missed = (r: any) => list(r.not_answered).map(m => el("p", { class: "note"
 export function status(s: any, a: Acts): HTMLElement[] {
 	const sites = Array.isArray(s.sites) ? list(s.sites) : [s];
 	return [
+		...a.act && sites.some(x => x.emergency_stop !== true) ? [button(a, "stop", "stop" + (a.armed ? " armed" : ""), t(a.armed ? "stopAgain" : "stop"), t(a.armed ? "stopAgain" : "stop"),
+			() => a.armed ? a.act!("stop", "emergency_stop", {}) : a.arm())] : [told(a.note("stop"))],
 		...sites.flatMap(x => [
 			el("header", { class: "site", "data-stopped": String(x.emergency_stop === true) }, el("h1", {}, said(x.site), x.simulated === true && el("small", {}, t("simulated"))),
 				el("span", { class: x.emergency_stop === true ? "state bad" : "state" }, t(x.emergency_stop === true ? "stopped" : "running"))),
@@ -87,7 +97,5 @@ export function status(s: any, a: Acts): HTMLElement[] {
 			!list(x.outputs_away_from_safe).length && el("p", { class: "soft" }, t("awayNone")),
 		].filter(e => e instanceof HTMLElement)),
 		...missed(s),
-		...a.act && sites.some(x => x.emergency_stop !== true) ? [button(a, "stop", "stop" + (a.armed ? " armed" : ""), t(a.armed ? "stopAgain" : "stop"), t(a.armed ? "stopAgain" : "stop"),
-			() => a.armed ? a.act!("stop", "emergency_stop", {}) : a.arm())] : [el("p", { class: "note", role: "alert" }, said(a.note("stop")))],
 	];
 }

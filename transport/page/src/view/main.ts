@@ -1,6 +1,6 @@
 // The view of a tool's result, in a frame of a host of MCP Apps. It decides by the shape of the result what it shows.
 
-import { output, clocks, readings, status, why, type Acts } from "./cards";
+import { output, clocks, readings, status, why, type Acts, type Told } from "./cards";
 import { history } from "./chart";
 import { el, said } from "./dom";
 import { begin, call, notify, textOf, type Context, type Result } from "./host";
@@ -24,10 +24,10 @@ function kindOf(v: any): Kind | undefined {
 
 let input: Record<string, unknown> = {}, value: any, kind: Kind | undefined, came = 0;
 let calls = false, busy = "", armed = 0, asked = 0, failed = 0, over = false;
-const notes = new Map<string, string>();
+const notes = new Map<string, Told>();
 
 const acts: Acts = {
-	busy: "", armed: false, since: () => (performance.now() - came) / 1000, note: key => notes.get(key) ?? "",
+	busy: "", armed: false, since: () => (performance.now() - came) / 1000, note: key => notes.get(key),
 	arm: () => {
 		armed = performance.now() + sure;
 		render();
@@ -73,7 +73,7 @@ async function press(key: string, tool: string, args: object): Promise<void> {
 		if (tool === "release_output") released(r);
 		else stopped(r);
 	} catch (e) {
-		notes.set(key, (e as Error).message || t("lost"));
+		notes.set(key, { text: (e as Error).message || t("lost"), bad: true });
 	}
 	busy = "";
 	render();
@@ -90,8 +90,10 @@ function released(r: any): void {
 
 function stopped(r: any): void {
 	const sites = Array.isArray(r.sites) ? list(r.sites) : [r], all = sites.flatMap(s => list(s.outputs));
-	notes.set("stop", t("stopOf", { a: all.filter(o => o.value === o.safe && (!o.measured || o.measured.value === o.safe)).length, b: all.length }));
-	const now = (s: any) => sites.some(x => x.site === undefined || x.site === s.site) ? { ...s, emergency_stop: true, outputs_away_from_safe: [] } : s;
+	const bad = all.filter(o => o.value !== o.safe || o.measured && o.measured.value !== o.safe);
+	notes.set("stop", { text: t("stopOf", { a: all.length - bad.length, b: all.length }), bad: bad.length > 0 });
+	const now = (s: any) => sites.some(x => x.site === undefined || x.site === s.site)
+		? { ...s, emergency_stop: true, outputs_away_from_safe: list(s.outputs_away_from_safe).filter(o => bad.some(b => b.output === o.output)) } : s;
 	value = Array.isArray(value.sites) ? { ...value, sites: list(value.sites).map(now) } : now(value);
 	came = performance.now();
 }

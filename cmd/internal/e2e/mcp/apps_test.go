@@ -191,6 +191,20 @@ func step(at, low, mean, high float64) map[string]any {
 	return map[string]any{"time": time.Unix(1_790_000_000+int64(at), 0).UTC().Format(time.RFC3339), "min": low, "mean": mean, "max": high, "last": mean}
 }
 
+// TestAppsRefresh: what is shown is asked for again by itself.
+func TestAppsRefresh(t *testing.T) {
+	t.Parallel()
+	a := startApps(t)
+	args := map[string]any{"points": []string{"greenhouse/lamp"}}
+	a.show(args, a.call("read_points", args), nil)
+	a.is(10*time.Second, `document.querySelector("td").textContent.startsWith("off")`)
+	a.call("switch_output", map[string]any{"output": "greenhouse/lamp", "on": true, "for_seconds": 120})
+	a.is(30*time.Second, `document.querySelector("td").textContent.startsWith("on")`)
+	if n := a.inHost(`log.calls.filter(c => c.name === "read_points").length`).(float64); n > 3 {
+		t.Errorf("it asked %v times", n)
+	}
+}
+
 // TestAppsLost: a button whose answer is lost can be pressed again, and says so.
 func TestAppsLost(t *testing.T) {
 	t.Parallel()

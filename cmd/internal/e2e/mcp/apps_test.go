@@ -119,6 +119,27 @@ func TestAppsMove(t *testing.T) {
 	a.picture("-stopped")
 }
 
+// TestAppsStopMissed: a stop that one of several sites did not answer is told so, and can be pressed again.
+func TestAppsStopMissed(t *testing.T) {
+	t.Parallel()
+	a := startApps(t)
+	site := func(name string, stopped bool) any {
+		return map[string]any{"site": name, "emergency_stop": stopped, "devices": []any{}, "outputs_away_from_safe": []any{}}
+	}
+	missed := []any{map[string]any{"site": "shed", "why": "offline"}}
+	a.show(nil, structured(map[string]any{"sites": []any{site("garden", false), site("shed", false)}}), nil)
+	a.is(10*time.Second, `document.querySelectorAll("[data-stopped=false]").length === 2 && document.querySelector("button.stop")`)
+	a.inHost("window.fake = " + quote(map[string]any{
+		"emergency_stop": map[string]any{"sites": []any{map[string]any{"site": "garden", "emergency_stop": true, "outputs": []any{
+			map[string]any{"output": "garden/a/lamp", "value": false, "safe": false}, map[string]any{"output": "garden/a/fan", "value": 40, "safe": 0},
+		}}}, "not_answered": missed},
+		"site_status": map[string]any{"sites": []any{site("garden", true)}, "not_answered": missed},
+	}))
+	a.inView(`document.querySelector("button.stop").click(), document.querySelector("button.stop").click(), true`)
+	a.is(10*time.Second, `/1 of 2.*shed/.test(document.querySelector(".do .note:not([hidden])")?.textContent) && document.querySelector("button.stop:not(:disabled)")`)
+	a.is(10*time.Second, `document.querySelectorAll("[data-stopped=true]").length === 1 && document.querySelectorAll("[data-stopped]").length === 1`)
+}
+
 // TestAppsHostile: whatever a site or a host sends, the view stays whole.
 func TestAppsHostile(t *testing.T) {
 	t.Parallel()

@@ -85,7 +85,7 @@ const missed = (r: any) => list(r.not_answered).map(m => el("p", { class: "note"
 export function status(s: any, a: Acts): HTMLElement[] {
 	const sites = Array.isArray(s.sites) ? list(s.sites) : [s];
 	return [
-		...a.act && sites.some(x => x.emergency_stop !== true) ? [button(a, "stop", "stop" + (a.armed ? " armed" : ""), t(a.armed ? "stopAgain" : "stop"), t(a.armed ? "stopAgain" : "stop"),
+		...a.act && (sites.some(x => x.emergency_stop !== true) || list(s.not_answered).length) ? [button(a, "stop", "stop" + (a.armed ? " armed" : ""), t(a.armed ? "stopAgain" : "stop"), t(a.armed ? "stopAgain" : "stop"),
 			() => a.armed ? a.act!("stop", "emergency_stop", {}) : a.arm())] : [told(a.note("stop"))],
 		...sites.flatMap(x => [
 			el("header", { class: "site", "data-stopped": String(x.emergency_stop === true) }, el("h1", {}, said(x.site), x.simulated === true && el("small", {}, t("simulated"))),

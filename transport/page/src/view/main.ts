@@ -91,10 +91,11 @@ function released(r: any): void {
 function stopped(r: any): void {
 	const sites = Array.isArray(r.sites) ? list(r.sites) : [r], all = sites.flatMap(s => list(s.outputs));
 	const bad = all.filter(o => o.value !== o.safe || o.measured && o.measured.value !== o.safe);
-	notes.set("stop", { text: t("stopOf", { a: all.length - bad.length, b: all.length }), bad: bad.length > 0 });
+	const silent = list(r.not_answered).map(m => " " + t("notAnswered", { site: String(m.site).slice(0, 60) }) + ".");
+	notes.set("stop", { text: t("stopOf", { a: all.length - bad.length, b: all.length }) + silent.join(""), bad: bad.length + silent.length > 0 });
 	const now = (s: any) => sites.some(x => x.site === undefined || x.site === s.site)
 		? { ...s, emergency_stop: true, outputs_away_from_safe: list(s.outputs_away_from_safe).filter(o => bad.some(b => b.output === o.output)) } : s;
-	value = Array.isArray(value.sites) ? { ...value, sites: list(value.sites).map(now) } : now(value);
+	value = Array.isArray(value.sites) ? { ...value, sites: list(value.sites).map(now), not_answered: r.not_answered } : now(value);
 	came = performance.now();
 }
 

@@ -7,7 +7,7 @@ window.log = { sizes: [], calls: [] };
 window.show = ({ html, args = {}, result, context, capabilities = { serverTools: {} }, sandbox, width = 640, most = 900 }) => new Promise((done, failed) => {
 	document.querySelector("iframe")?.remove();
 	window.log = { sizes: [], calls: [] };
-	window.silent = false;
+	window.silent = window.fake = undefined;
 	document.body.style.cssText = "margin:8px;background:" + (context?.theme === "dark" ? "#101413" : "#f3f5f4");
 	const frame = document.createElement("iframe");
 	frame.setAttribute("sandbox", "allow-scripts allow-same-origin");
@@ -16,6 +16,7 @@ window.show = ({ html, args = {}, result, context, capabilities = { serverTools:
 	bridge.oncalltool = async p => {
 		window.log.calls.push(p);
 		if (window.silent) return new Promise(() => {});
+		if (window.fake) return { content: [], structuredContent: window.fake[p.name] };
 		return (await fetch("/call", { method: "POST", body: JSON.stringify(p) })).json();
 	};
 	bridge.onsandboxready = () => bridge.sendSandboxResourceReady({ html, sandbox: "allow-scripts" });

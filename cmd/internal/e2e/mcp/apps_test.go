@@ -127,7 +127,8 @@ func TestAppsStopMissed(t *testing.T) {
 		return map[string]any{"site": name, "emergency_stop": stopped, "devices": []any{}, "outputs_away_from_safe": []any{}}
 	}
 	missed := []any{map[string]any{"site": "shed", "why": "offline"}}
-	a.show(nil, structured(map[string]any{"sites": []any{site("garden", false), site("shed", false)}}), nil)
+	both := map[string]any{"sites": []any{site("garden", false), site("shed", false)}}
+	a.show(nil, structured(both), map[string]any{"fake": map[string]any{"site_status": both}})
 	a.is(10*time.Second, `document.querySelectorAll("[data-stopped=false]").length === 2 && document.querySelector("button.stop")`)
 	a.inHost("window.fake = " + quote(map[string]any{
 		"emergency_stop": map[string]any{"sites": []any{map[string]any{"site": "garden", "emergency_stop": true, "outputs": []any{
@@ -144,6 +145,7 @@ func TestAppsStopMissed(t *testing.T) {
 func TestAppsHostile(t *testing.T) {
 	t.Parallel()
 	a := startApps(t)
+	noCalls := map[string]any{"capabilities": map[string]any{}} // or it would ask for what the site does not have
 	const markup = `<img src=x onerror="document.title='broken'">`
 	for name, v := range map[string]any{
 		"nothing": nil, "text": "x", "list": []any{1}, "empty": map[string]any{}, "no steps": map[string]any{"point": "a/b", "unit": "Cel"},
@@ -159,7 +161,7 @@ func TestAppsHostile(t *testing.T) {
 		"status":        map[string]any{"site": markup, "emergency_stop": false, "devices": []any{map[string]any{"device": markup, "faults": []any{markup}}}, "outputs_away_from_safe": 7},
 		"why":           map[string]any{"point": "a/b", "quality": "good", "value": 1, "name": markup, "output": map[string]any{"safe": 0}, "changes": []any{map[string]any{"time": "never"}}, "refused": markup},
 	} {
-		a.show(nil, structured(v), nil)
+		a.show(nil, structured(v), noCalls)
 		a.is(10*time.Second, `document.querySelector("main").children.length`)
 		if n := a.inView(`document.querySelectorAll("img, main script, main a").length + (document.title === "agentsite" ? 0 : 1)`); n != 0.0 {
 			t.Errorf("%s: its text became elements", name)
@@ -169,15 +171,15 @@ func TestAppsHostile(t *testing.T) {
 		}
 	}
 	// JSON has no NaN, but a message of a browser has.
-	a.show(nil, nil, nil)
+	a.show(nil, nil, noCalls)
 	a.inHost(`bridge.sendToolResult({ content: [], structuredContent: { point: "a/b", mean: NaN, steps: [{ time: "2026-01-01T00:00:00Z", min: NaN, mean: Infinity, max: 1, last: 1 }] } })`)
 	a.is(10*time.Second, `document.querySelector("main > .soft")`)
 
-	a.show(nil, map[string]any{"isError": true, "content": []any{map[string]any{"type": "text", "text": "unsafe: " + markup}}}, nil)
+	a.show(nil, map[string]any{"isError": true, "content": []any{map[string]any{"type": "text", "text": "unsafe: " + markup}}}, noCalls)
 	a.is(10*time.Second, `document.querySelector(".text").textContent.startsWith("unsafe: <img")`)
 
 	// What is not from the host is not heard; what the view does not know is answered with an error.
-	a.show(nil, structured(map[string]any{"output": "a/lamp", "value": true, "safe": false}), nil)
+	a.show(nil, structured(map[string]any{"output": "a/lamp", "value": true, "safe": false}), noCalls)
 	a.is(10*time.Second, `document.querySelector("[data-output]")`)
 	a.inHost(`document.querySelector("iframe").contentWindow.frames[0].postMessage({ jsonrpc: "2.0", method: "ui/notifications/tool-cancelled", params: {} }, "*")`)
 	a.inHost(`bridge.sendHostContextChange({ theme: "dark", styles: { variables: { "--color-text-primary": "rgb(1, 2, 3)", "background": "red", "--Upper": "red", "--x;y": "red" } } })`)
@@ -226,11 +228,27 @@ func TestAppsRefresh(t *testing.T) {
 	}
 }
 
+// TestAppsOld: a result of an earlier conversation is soon as the site is now, and what gets no answer says so.
+func TestAppsOld(t *testing.T) {
+	t.Parallel()
+	a := startApps(t)
+	old := structured(map[string]any{"output": "greenhouse/lamp", "value": true, "safe": false, "seconds_left": 3600})
+	a.show(nil, old, nil)
+	a.is(8*time.Second, `document.querySelector("[data-safe=true]") && !document.querySelector("[data-left]")`)
+	a.show(nil, old, map[string]any{"fake": map[string]any{}})
+	a.is(8*time.Second, `document.querySelector("main > .note") && document.querySelector("[data-safe=false]")`)
+	a.show(nil, old, map[string]any{"fake": map[string]any{"read_points": map[string]any{"readings": []any{
+		map[string]any{"point": "greenhouse/lamp", "value": false, "quality": "fault"},
+	}}}})
+	a.is(8*time.Second, `document.querySelector(".state").textContent === "Unknown" && document.querySelector("[data-safe=false] button")`)
+}
+
 // TestAppsLost: a button whose answer is lost can be pressed again, and says so.
 func TestAppsLost(t *testing.T) {
 	t.Parallel()
 	a := startApps(t)
-	a.show(nil, structured(map[string]any{"output": "greenhouse/lamp", "value": true, "safe": false, "seconds_left": 60}), nil)
+	on := map[string]any{"output": "greenhouse/lamp", "on": true, "for_seconds": 120}
+	a.show(on, a.call("switch_output", on), nil)
 	a.is(10*time.Second, `document.querySelector("button")`)
 	a.inHost("window.silent = true")
 	a.inView(`document.querySelector("button").click(), true`)
@@ -251,7 +269,7 @@ func TestAppsChart(t *testing.T) {
 		steps = append(steps, step(float64(60*i), v-1, v, v+1))
 	}
 	past := map[string]any{"point": "a/temperature", "unit": "Cel", "step_seconds": 60, "min": 19, "mean": 25, "max": 31, "steps": steps}
-	a.show(map[string]any{"point": "a/temperature"}, structured(past), nil)
+	a.show(nil, structured(past), map[string]any{"capabilities": map[string]any{}})
 	a.is(10*time.Second, `document.querySelector(".line")`)
 	took := a.inView(`((params, best) => { // again and again: the fastest is that of a quiet machine
 		for (let i = 0; i < 10; i++) {

@@ -35,11 +35,12 @@ function button(a: Acts, key: string, kind: string, text: string, label: string,
 /** An output: its value, whether that is the safe one, what ends it, and the way back. safe is a value. */
 export function output(o: any, s: any, a: Acts, more: { name?: unknown; holder?: unknown; unit?: unknown; level?: string } = {}): HTMLElement {
 	const address = String(typeof o.output === "string" ? o.output : o.point), name = named(short(address)), left = seconds(s.seconds_left), goal = s.going_to;
-	const atSafe = s.safe !== undefined && o.value === s.safe && (goal === undefined || goal === s.safe) && left === undefined;
+	const known = o.quality === undefined || o.quality === "good";
+	const atSafe = known && s.safe !== undefined && o.value === s.safe && (goal === undefined || goal === s.safe) && left === undefined;
 	const holder = more.holder ?? s.held_by, safe = worded(s.safe, more.unit);
-	return el("article", { class: "card " + (s.fault ? "bad" : atSafe ? "" : "away"), "data-output": address, "data-safe": String(atSafe) },
+	return el("article", { class: "card " + (s.fault || !known ? "bad" : atSafe ? "" : "away"), "data-output": address, "data-safe": String(atSafe) },
 		el("header", {}, el(more.level ?? "h1", {}, said(typeof more.name === "string" && more.name ? more.name : name), el("small", {}, said(address))),
-			el("span", { class: "state" }, t(atSafe ? "safe" : "away"))),
+			el("span", { class: "state" }, t(!known ? "unknown" : atSafe ? "safe" : "away"))),
 		el("p", { class: "value" }, said(worded(o.value, more.unit))),
 		goal !== undefined && goal !== o.value && el("p", {}, t("moving", { value: worded(goal, more.unit) })),
 		left !== undefined && el("p", { "data-left": true }, el("b", {}, goesOn(() => clock(Math.max(0, left - a.since())))), " ", s.safe === undefined ? t("leftSafe") : t("left", { safe })),

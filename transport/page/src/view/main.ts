@@ -56,6 +56,7 @@ function render(): void {
 	clocks.length = 0;
 	main.replaceChildren(...kind === "history" ? history(value, Math.max(240, main.clientWidth)) : kind === "readings" ? readings(value, acts)
 		: kind === "output" ? [output(value, value, acts)] : kind === "why" ? why(value, acts) : status(value, acts));
+	if (failed) main.append(el("p", { class: "note" }, t("maybeOld")));
 	if (open) main.querySelector("details")?.setAttribute("open", "");
 	// The focus stays where it was: what had it is another element now.
 	if (focused) [...main.querySelectorAll<HTMLElement>("[data-act]")].find(e => e.getAttribute("data-act") === focused)?.focus({ preventScroll: true });
@@ -109,8 +110,8 @@ async function refresh(): Promise<void> {
 		else if (kind === "readings") v = await call("read_points", { points: list(was.readings).map(r => String(r.point)) });
 		else {
 			const r = list((await call("read_points", { points: [about] }) as any).readings)[0];
-			if (r?.quality !== "good" || value !== was) return;
-			v = { ...was, value: r.value };
+			if (!r || value !== was) return;
+			v = { ...was, value: r.value, quality: r.quality };
 			// It is another lease, or none: what was told of it is over.
 			const told = kind === "why" ? { ...was.output } : v;
 			if (r.value !== was.value) delete told.seconds_left, delete told.held_by, delete told.going_to, delete v.holder_name;
@@ -121,13 +122,19 @@ async function refresh(): Promise<void> {
 		if (value === was && !busy && kindOf(v) === kind) show(v);
 	} catch {
 		failed++;
+		render();
 	}
 }
 
 function result(r: Result): void {
 	notes.clear();
 	if (r.isError) return plain(t("failed"), textOf(r));
-	if (kindOf(r.structuredContent)) return show(r.structuredContent);
+	if (kindOf(r.structuredContent)) {
+		show(r.structuredContent);
+		// A conversation that is opened again brings results of long ago.
+		if (calls && kind !== "history") setTimeout(() => { if (!busy && !over && kind) void refresh(); }, 1000);
+		return;
+	}
 	plain(t(textOf(r) ? "waits" : "notShown"), textOf(r));
 }
 

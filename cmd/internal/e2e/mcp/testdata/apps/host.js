@@ -4,10 +4,11 @@ import { AppBridge, PostMessageTransport } from "@modelcontextprotocol/ext-apps/
 window.log = { sizes: [], calls: [] };
 
 // show shows a result in a new frame, and ends once the view has it.
-window.show = ({ html, args = {}, result, context, capabilities = { serverTools: {} }, sandbox, width = 640, most = 900 }) => new Promise((done, failed) => {
+window.show = ({ html, args = {}, result, context, capabilities = { serverTools: {} }, sandbox, width = 640, most = 900, fake }) => new Promise((done, failed) => {
 	document.querySelector("iframe")?.remove();
 	window.log = { sizes: [], calls: [] };
-	window.silent = window.fake = undefined;
+	window.silent = false;
+	window.fake = fake;
 	document.body.style.cssText = "margin:8px;background:" + (context?.theme === "dark" ? "#101413" : "#f3f5f4");
 	const frame = document.createElement("iframe");
 	frame.setAttribute("sandbox", "allow-scripts allow-same-origin");

@@ -19,7 +19,7 @@ import (
 
 //go:generate go test -run TestBundle -update
 
-// HTML is the page.
+// HTML holds the page.
 //
 //go:embed view.html
 var HTML string
@@ -33,7 +33,7 @@ const (
 	prefix = "ui://agentsite/view/"
 )
 
-// URI is where the page is read. It ends with a part of the page's hash, so that no host shows an older one from its
+// URI names the page for resources/read. It ends with a part of the page's hash, so that no host shows an older one from its
 // cache.
 var URI = func() string {
 	sum := sha256.Sum256([]byte(HTML))

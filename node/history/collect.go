@@ -20,8 +20,19 @@ type series struct {
 	held    *change      // the newest value of a state or an output
 	carried *change      // held at the last block of minutes
 	last    int64
-	recent  int   // changes of late, less one for each second
-	counted int64 // when recent was brought up to date
+	atLast  uint16 // records at last
+	recent  int    // changes of late, less one for each second
+	counted int64  // when recent was brought up to date
+
+	dropped   bool  // records of this run were left out
+	droppedAt int64 // the newest of them
+}
+
+// drop notes that a record was left out.
+func (s *series) drop(t int64) {
+	if !s.dropped || t > s.droppedAt {
+		s.dropped, s.droppedAt = true, t
+	}
 }
 
 // collector collects the readings of one epoch.
@@ -93,6 +104,7 @@ func (c *collector) limited(s *series, x change) {
 	if s.recent < maxBurst {
 		s.recent++
 	} else if n := len(s.changes); n > s.inRaw {
+		s.drop(s.changes[n-1].t)
 		s.changes = s.changes[:n-1]
 	}
 	c.change(s, x)

@@ -191,11 +191,20 @@ func (h *History) Record(r device.Reading) {
 
 // took keeps the memory within its bounds, and wakes Run.
 func (h *History) took(s *series, t int64) {
-	s.last = t
+	if t != s.last {
+		s.last, s.atLast = t, 0
+	}
+	s.atLast++
 	h.collector.now = max(h.collector.now, t)
 	h.collected++
 	switch {
 	case !h.opened:
+		if len(s.samples) >= 2*maxEntries {
+			s.drop(s.samples[maxEntries-1].t)
+		}
+		if len(s.changes) >= 2*maxEntries {
+			s.drop(s.changes[maxEntries-1].t)
+		}
 		s.samples, s.minutes = newest(s.samples, maxEntries), newest(s.minutes, maxMinutes)
 		s.changes = newest(s.changes, maxEntries)
 	case h.collected >= maxCollected:

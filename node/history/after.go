@@ -29,19 +29,21 @@ type Entry struct {
 // disorder is how much earlier than another one a record of another point can be that comes after it.
 const disorder = 5000 // ms
 
-// Marks returns the places after the newest records of points, and the place of now.
+// Marks returns the places after the newest records of points, and the place of now. A record can come later than it was
+// made, but not by more than twice disorder.
 func (h *History) Marks(points []string) (all []Mark, now Mark) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	c := &h.collector
+	now = Mark{Run: c.epoch, At: h.now() + c.base}
 	all = make([]Mark, len(points))
 	for i, address := range points {
-		all[i] = Mark{Run: c.epoch, At: c.base}
-		if s := h.points[address]; s != nil {
+		all[i] = Mark{Run: c.epoch, At: max(c.base, now.At-2*disorder)}
+		if s := h.points[address]; s != nil && s.atLast > 0 && s.last+c.base >= all[i].At {
 			all[i].At, all[i].N = s.last+c.base, s.atLast
 		}
 	}
-	return all, Mark{Run: c.epoch, At: h.now() + c.base}
+	return all, now
 }
 
 // After calls yield for the records of points after their marks, until yield returns false. Those of a point are in the

@@ -8,6 +8,9 @@ import (
 	"encoding/hex"
 	"fmt"
 	"time"
+
+	"agentsite/device"
+	"agentsite/device/guard"
 )
 
 // Kind is a kind of occurrences.
@@ -27,7 +30,11 @@ const (
 	Rollback   Kind = "rollback"   // a new configuration or version was not kept
 )
 
-// Kinds are all of them.
+// Task is a step of a task: it asks something, or it has ended. Of is its ID, Who asked for it. It is told to events
+// alone: a notification about each task is for its asker to choose.
+const Task Kind = "task"
+
+// Kinds are all of them that notifications can be about.
 var Kinds = []Kind{Stop, Device, Lease, Effect, Approval, Permission, SignIn, Wish, Supply, PowerOff, Rollback}
 
 // State says whether an occurrence lasts.
@@ -58,6 +65,9 @@ type Occurrence struct {
 	Because string
 	Tool    string        // that an approval or a wish is for
 	Args    []byte        // of it, JSON
+	Agent   string        // that works on a task
+	Step    string        // the state of a task
+	Asks    string        // the question of a task
 	Left    time.Duration // until the end of an approval, a wish, a permission, or the machine's power
 
 	until time.Time // when Left is over; zero without one
@@ -70,4 +80,11 @@ func (o *Occurrence) Key() string { return string(o.Kind) + " " + o.Of }
 func (o *Occurrence) number(about string) {
 	sum := sha256.Sum256(fmt.Appendf(nil, "agentsite occurrence\x00%s\x00%s\x00%s\x00%s", o.Kind, o.Of, o.State, about))
 	o.ID = hex.EncodeToString(sum[:12])
+}
+
+// Return reports whether an output that was held, or was not, returned to safe with a change, and whether its lease was
+// cut short by that.
+func Return(held bool, c device.Change) (returned, broke bool) {
+	returned = held && c.Holder == ""
+	return returned, returned && c.Cause != "" && guard.Broke(c.Cause)
 }

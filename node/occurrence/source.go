@@ -9,7 +9,6 @@ import (
 
 	"agentsite/agents"
 	"agentsite/device"
-	"agentsite/device/guard"
 	"agentsite/node"
 )
 
@@ -57,7 +56,10 @@ type Source struct {
 	count   int             // of the occurrences that their time tells apart
 }
 
-type join struct{ emit func(Occurrence) }
+type join struct {
+	emit  func(Occurrence)
+	tasks bool // steps of tasks are told, too
+}
 
 // thing is a device with the points whose readings say whether it is there.
 type thing struct {
@@ -74,10 +76,17 @@ func New(o Options) *Source {
 // Join has emit called for each occurrence until leave is called: at once for what lasts, what does not
 // and the last of the others that are not over, then for each as it is decided, one at a time and in order. A caller
 // that joined before knows them by their IDs. emit must neither block nor call the Source.
-func (s *Source) Join(emit func(Occurrence)) (leave func()) {
+func (s *Source) Join(emit func(Occurrence)) (leave func()) { return s.join(&join{emit: emit}) }
+
+// JoinTasks is Join with the steps of tasks from now on.
+func (s *Source) JoinTasks(emit func(Occurrence)) (leave func()) {
+	return s.join(&join{emit: emit, tasks: true})
+}
+
+func (s *Source) join(j *join) (leave func()) {
+	emit := j.emit
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	j := &join{emit}
 	s.joins = append(s.joins, j)
 	for _, o := range slices.Concat(s.lasting, s.ended, s.recent) {
 		if o.Left > 0 {
@@ -156,7 +165,7 @@ func (s *Source) Run(ctx context.Context) {
 
 // Returned tells that an output returned to safe that somebody held, for a cause as the guard has it.
 func (s *Source) Returned(output, holder, cause string) {
-	if !guard.Broke(cause) {
+	if _, broke := Return(true, device.Change{Cause: cause}); !broke {
 		return
 	}
 	s.mu.Lock()
@@ -171,6 +180,19 @@ func (s *Source) NoEffect(output, holder, cause string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tell(Occurrence{Kind: Effect, Of: output, State: Once, Who: holder, Because: cause}, "")
+}
+
+// TaskStep tells that a task asks something, or has ended.
+func (s *Source) TaskStep(id, agent, asker, state, asks string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o := Occurrence{Kind: Task, Of: id, State: Once, Who: asker, Agent: agent, Step: state, Asks: asks}
+	s.number(&o, "")
+	for _, j := range s.joins {
+		if j.tasks {
+			j.emit(o)
+		}
+	}
 }
 
 // Ending tells that a permission ends soon. The same end is the same occurrence, whenever it is told.
@@ -299,16 +321,7 @@ func (s *Source) last(o Occurrence, lasts bool) {
 
 // tell numbers an occurrence and tells it. Without about its time tells it apart. The lock is held.
 func (s *Source) tell(o Occurrence, about string) Occurrence {
-	at, sure := s.Now()
-	o.At, o.Sure = at.Round(0), sure
-	if o.Left > 0 {
-		o.until = time.Now().Add(o.Left)
-	}
-	if about == "" {
-		s.count++
-		about = strconv.FormatInt(o.At.UnixNano(), 10) + "." + strconv.Itoa(s.count)
-	}
-	o.number(about)
+	s.number(&o, about)
 	if o.State == Once {
 		if len(s.recent) == maxRecent {
 			s.recent = slices.Delete(s.recent, 0, 1)
@@ -319,4 +332,18 @@ func (s *Source) tell(o Occurrence, about string) Occurrence {
 		j.emit(o)
 	}
 	return o
+}
+
+// number sets the time and the ID of an occurrence. The lock is held.
+func (s *Source) number(o *Occurrence, about string) {
+	at, sure := s.Now()
+	o.At, o.Sure = at.Round(0), sure
+	if o.Left > 0 {
+		o.until = time.Now().Add(o.Left)
+	}
+	if about == "" {
+		s.count++
+		about = strconv.FormatInt(o.At.UnixNano(), 10) + "." + strconv.Itoa(s.count)
+	}
+	o.number(about)
 }

@@ -141,7 +141,19 @@ func (m *Manager) commit(j *job, e entry, durable bool) error {
 		return device.Faultf(device.Internal, "task %s: %w", j.asked.ID, err)
 	}
 	j.tell()
+	m.step(j)
 	return nil
+}
+
+// step tells Step where the task asks something, or has ended. The manager's lock is held.
+func (m *Manager) step(j *job) {
+	asks := ""
+	if j.question != nil {
+		asks = j.question.Text
+	}
+	if m.Step != nil && (asks != "" || j.state.Ended()) {
+		m.Step(j.asked.ID, j.asked.Agent, j.asked.Asker, string(j.state), asks)
+	}
 }
 
 // diskFault is the asker's fault for an error of the disk, whose details only the log has.
@@ -176,6 +188,7 @@ func (m *Manager) retire(j *job, e entry, err error) {
 		if err := j.apply(&e); err != nil {
 			slog.Error("task cannot end", "task", j.asked.ID, "err", err)
 		}
+		m.step(j)
 		m.mu.Unlock()
 	}
 	j.close()

@@ -84,6 +84,8 @@ type Options struct {
 	// Moved is told after a start what agents moved at other sites for the askers of their tasks, and may
 	// still hold, as elsewhere.Site.MovedBefore is; nil for a site that asks none.
 	Moved func(agent, asker agents.Principal, output string, v device.Value, approved bool, left time.Duration) error
+	// Step is told that a task asks something, or has ended; nil for nobody. It must not block.
+	Step func(id, agent, asker, state, asks string)
 	// ApprovalWait is the time that a call waits for an owner. A task whose asker names no time has at least as long.
 	ApprovalWait time.Duration
 }

@@ -13,6 +13,7 @@ import (
 	"agentsite/agents"
 	"agentsite/agents/event"
 	"agentsite/agents/principal"
+	"agentsite/agents/task"
 	"agentsite/device"
 	"agentsite/node"
 	"agentsite/node/history"
@@ -203,4 +204,11 @@ func (w *world) follow(t *testing.T, r event.Request) (have func() []string, end
 	synctest.Wait()
 	return func() []string { mu.Lock(); defer mu.Unlock(); return slices.Clone(all) },
 		func() error { cancel(); return <-ended }
+}
+
+// someAgents has one agent that takes tasks.
+type someAgents struct{}
+
+func (someAgents) Agents(context.Context, agents.Principal) ([]task.Agent, error) {
+	return []task.Agent{{Name: "gardener"}}, nil
 }

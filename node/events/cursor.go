@@ -20,7 +20,7 @@ const maxPoints = 64
 
 // state is what a cursor holds: the place in the records, and what the events after it depend on.
 type state struct {
-	run    uint64 // of this process, where its history or its ring is in memory only; 0 for a stored history
+	run    uint64 // of the process
 	number uint64 // of the next entry of the ring
 	replay uint16 // events of the pages before, of which each said that there are more
 	met    bool   // a condition was true, and Until has not been since

@@ -22,7 +22,7 @@ type teller struct {
 	about   []string      // the points of the page's events
 	due     time.Duration // after which there may be more without a record; 0 for never
 
-	run   uint64 // as in state
+	run   uint64 // of this process, for a history in memory only; 0 otherwise
 	wall  time.Time
 	sure  bool
 	now   int64 // recorded time
@@ -100,18 +100,20 @@ func (t *teller) begin(fresh []history.Mark, now history.Mark) (whole bool) {
 	}
 	st.slots = slots
 	if none {
-		st.run, t.floor = t.run, now.At+1
+		st.run, t.floor = t.source.run, now.At+1
 		t.at = now.At
 		st.met = pl.when != nil && t.eval(pl.when) == expr.True
 		return true
 	}
 	t.floor = now.At - maxReplay.Milliseconds()
-	if st.run != t.run { // a run that left nothing: all that is recorded is new
-		st.run, st.since, st.told = t.run, 0, 0
+	if st.run != t.source.run { // of an earlier process, whose last minute may not be stored: the next run has its number then
+		st.run, whole = t.source.run, false
 		for i := range st.slots {
-			st.slots[i] = slot{point: st.slots[i].point}
+			if st.slots[i].Run >= now.Run {
+				st.slots[i] = slot{point: st.slots[i].point, Mark: history.Mark{Run: now.Run}}
+				st.since = 0
+			}
 		}
-		whole = false
 	}
 	if st.replay >= maxChain {
 		t.floor, whole = now.At+1, false

@@ -39,6 +39,7 @@ type world struct {
 	stopped bool
 	changed chan struct{}
 	waits   []node.Request
+	now     func() (time.Time, bool) // nil for the machine's
 }
 
 var points = []agents.Point{
@@ -65,8 +66,12 @@ func newWorld(t *testing.T) *world {
 
 // start begins a run of the site, with a history in a folder, or in memory.
 func (w *world) start(t *testing.T, folder string) {
-	t.Helper()
+	now := w.now
+	if now == nil {
+		now = func() (time.Time, bool) { return time.Now(), true }
+	}
 	w.history = history.New(described())
+	w.history.Now = now
 	if folder != "" {
 		if err := w.history.Open(folder, history.Options{}); err != nil {
 			t.Fatal(err)
@@ -80,12 +85,10 @@ func (w *world) start(t *testing.T, folder string) {
 			return w.waits, nil
 		},
 		Wishes:  func(agents.Principal) ([]node.Wish, error) { return nil, nil },
-		SignIns: func() []string { return nil }, Hub: w.hub, Outputs: w,
-		Now: func() (time.Time, bool) { return time.Now(), true },
+		SignIns: func() []string { return nil }, Hub: w.hub, Outputs: w, Now: now,
 	})
 	w.Source = New(Options{
-		Node: w, Hub: w, History: w.history, Occurrences: occurrences, Secret: "secret",
-		Now: func() (time.Time, bool) { return time.Now(), true },
+		Node: w, Hub: w, History: w.history, Occurrences: occurrences, Secret: "secret", Now: now,
 	})
 }
 

@@ -156,7 +156,7 @@ func New(o Options) (*Hosting, error) {
 		Folder: o.Folder.Path(state.TasksFolder), Node: o.Node, Site: here, Workers: h.Manager.Workers, Now: o.Access.Now,
 		Elsewhere: func(principal string) tasks.Elsewhere { return sites.Tasks(principal) },
 		Hosted:    o.Access.Hosts, Moved: here.MovedBefore, AskElsewhere: here.Ask,
-		ApprovalWait: o.ApprovalWait,
+		ApprovalWait: o.ApprovalWait, Step: o.Occurrences.TaskStep,
 	})
 	if h.Imports, err = openImports(o, here, h.Manager, h.listed); err != nil {
 		return nil, err

@@ -97,6 +97,7 @@ var layers = []layer{
 	{"node/rollback", []string{"agents", "agents/op", "device", "node/state"}, "a trial is of a file: how it is used, and what is wrong with the site, is passed in"},
 	{"node/acts", []string{"agents", "agents/principal", "agents/agent", "agents/op", "agents/rule/trial", "device", "node", "node/access", "node/bundle", "node/config", "node/hosted", "node/identity", "node/imports", "node/journal", "node/logs", "node/push", "node/rollback", "node/state", "node/state/backup"}, "the owners' operations on the site; what they need of it comes as values"},
 	{"node/occurrence", []string{"agents", "device", "device/guard", "node"}, "what has happened is decided from the node's and the guard's state, which are passed in"},
+	{"node/events", []string{"agents", "agents/event", "agents/rule/expr", "agents/task", "device", "node/history", "node/occurrence"}, "events are made from what is recorded, in the rules' language, whoever delivers them; the node decides who reads, and is passed in"},
 	{"node/logs", []string{"agents", "agents/op", "device"}, "it keeps lines of the log, whoever writes them"},
 	{"node/push", []string{"agents", "agents/op", "device"}, "it keeps where phones are told, whoever tells them; the file, and who may, are passed in"},
 	{"node/outbox", []string{"device"}, "it keeps what waits for receivers, whatever they are and whatever has happened"},

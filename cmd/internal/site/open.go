@@ -24,6 +24,7 @@ import (
 	"agentsite/node/access"
 	"agentsite/node/config"
 	"agentsite/node/devices"
+	"agentsite/node/events"
 	"agentsite/node/history"
 	"agentsite/node/identity"
 	"agentsite/node/journal"
@@ -145,6 +146,11 @@ func (s *site) openNode(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	s.recording = make(chan struct{})
+	s.events = events.New(events.Options{
+		Node: s.node, Hub: s.hub, History: s.history, Occurrences: s.occurrences, Tasks: s.hosting.Tasks,
+		Now: s.access.Now, Secret: s.token, Ready: s.recording,
+	})
 	if err := s.devices.Configure(s.hosting.Apply); err != nil {
 		return err
 	}
@@ -276,7 +282,9 @@ func (s *site) openRecords(ctx context.Context) (end func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
 	running.Go(func() { s.journal.Run(ctx) })
-	if !s.simulated() {
+	if s.simulated() {
+		close(s.recording)
+	} else {
 		running.Go(func() {
 			h := s.config.History
 			o := history.Options{
@@ -286,6 +294,7 @@ func (s *site) openRecords(ctx context.Context) (end func()) {
 			if err := s.history.Open(s.Folder.Path(state.HistoryFolder), o); err != nil {
 				slog.Error("history stays in memory", "err", err)
 			}
+			close(s.recording)
 			s.history.Run(ctx)
 		})
 	}

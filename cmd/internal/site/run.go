@@ -109,8 +109,9 @@ type site struct {
 	hosting *hosting.Hosting
 	// occurrences tells notifications and the bridge to a broker what has happened.
 	occurrences *occurrence.Source
-	phones      *push.Store  // that are told of them
-	events      event.Source // for callers by MCP; nil for none
+	phones      *push.Store   // that are told of them
+	events      event.Source  // for callers by MCP; nil for none
+	recording   chan struct{} // closed when the history is open, or stays in memory
 
 	http, https net.Listener // https is nil where nobody else reaches the site by it
 	ingress     net.Listener // for Home Assistant; nil for a site that is not its app

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,8 +36,8 @@ func TestModel(t *testing.T) {
 		steps := rapid.SliceOfN(rapid.IntRange(0, 99), 5, 60).Draw(rt, "steps")
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
-			step := time.Duration(0) // of the wall clock
-			w.now = func() (time.Time, bool) { return time.Now().Add(step), true }
+			var step atomic.Int64 // of the wall clock
+			w.now = func() (time.Time, bool) { return time.Now().Add(time.Duration(step.Load())), true }
 			folder := t.TempDir()
 			w.start(t, folder)
 			time.Sleep(time.Minute)
@@ -89,7 +90,7 @@ func TestModel(t *testing.T) {
 				case n < 80:
 					w.read("soil/moisture", device.Value{})
 				case n < 85:
-					step += time.Duration(n-82) * time.Hour
+					step.Add(int64(n-82) * int64(time.Hour))
 				case n < 88 && n%2 == 0: // the end of a run, and the beginning of another
 					end()
 					take(&often, &told)

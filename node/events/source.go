@@ -137,18 +137,18 @@ func (s *Source) open(pl *plan, cursor string) (state, error) {
 
 // Poll implements event.Source.
 func (s *Source) Poll(ctx context.Context, p agents.Principal, r event.Request) (event.Page, error) {
-	page, _, err := s.poll(ctx, p, r)
+	pl, err := s.plan(ctx, p, r)
+	if err != nil {
+		return event.Page{}, err
+	}
+	page, _, err := s.poll(ctx, pl, r)
 	return page, err
 }
 
-// poll is Poll. After due there may be more without a wake; 0 for never.
+// poll is Poll of a plan that was made just now. After due there may be more without a wake; 0 for never.
 func (s *Source) poll(
-	ctx context.Context, p agents.Principal, r event.Request,
+	ctx context.Context, pl *plan, r event.Request,
 ) (page event.Page, due time.Duration, err error) {
-	pl, err := s.plan(ctx, p, r)
-	if err != nil {
-		return page, 0, err
-	}
 	var st state
 	if r.Cursor != "" {
 		if st, err = s.open(pl, r.Cursor); err != nil {
@@ -166,7 +166,7 @@ func (s *Source) poll(
 		return page, 0, err
 	}
 	if len(t.page.Events) > 0 {
-		if err := s.Node.ChargeRead(p, t.about); err != nil {
+		if err := s.Node.ChargeRead(pl.who, t.about); err != nil {
 			return page, 0, s.refused(err)
 		}
 	}
@@ -238,13 +238,14 @@ func (s *Source) Follow(
 		default:
 		}
 	}
-	defer s.Hub.OnPoints(pl.addresses, wake)()
+	leave, watched := s.Hub.OnPoints(pl.addresses, wake), pl.addresses
+	defer func() { leave() }()
 	if of, _ := find(pl.name); of.fits == nil {
 		s.ring.join(s.Occurrences)
 		defer s.ring.on(wake)()
 	}
 	if r.Cursor == "" {
-		page, _, err := s.poll(ctx, p, r)
+		page, _, err := s.poll(ctx, pl, r)
 		if err != nil {
 			return err
 		}
@@ -259,7 +260,15 @@ func (s *Source) Follow(
 	defer timer.Stop()
 	retry := retryMin
 	for {
-		page, due, err := s.poll(ctx, p, r)
+		pl, err := s.plan(ctx, p, r)
+		if err != nil {
+			return err
+		}
+		if !slices.Equal(pl.addresses, watched) { // devices have come or gone
+			leave()
+			leave, watched = s.Hub.OnPoints(pl.addresses, wake), pl.addresses
+		}
+		page, due, err := s.poll(ctx, pl, r)
 		switch {
 		case err == nil:
 			retry = retryMin
@@ -302,6 +311,3 @@ func (pl *plan) id(run uint64, address string, m history.Mark, v device.Value) s
 		m.At, m.N, v.Any())
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:16])
 }
-
-// index returns that of a point.
-func (pl *plan) index(address string) int { return slices.Index(pl.addresses, address) }

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"agentsite/agents"
 	"agentsite/agents/event"
 	"agentsite/device"
 )
@@ -312,5 +313,30 @@ func TestManyAtOnce(t *testing.T) {
 		if !truncated || n > 100 || n == 0 {
 			t.Errorf("%d events, truncated %v", n, truncated)
 		}
+	})
+}
+
+// TestNewPoint: who follows all outputs is told of one that comes later.
+func TestNewPoint(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		time.Sleep(time.Minute)
+		w.set(func() { w.all = points[:3] })
+		if _, err := w.Check(t.Context(), ann, ask(OutputMoved, `{}`)); err != event.ErrUnknown {
+			t.Errorf("without an output: %v", err)
+		}
+		lamp := points[4]
+		lamp.Point = "lamp/on"
+		w.set(func() { w.all = append(points[:3:3], lamp) })
+		have, end := w.follow(t, ask(OutputMoved, `{}`))
+		w.set(func() { w.all = append(points[:5:5], lamp) })
+		w.hub.Announce(agents.Change{Resources: true})
+		synctest.Wait()
+		w.change("valve/on", device.Bool(true), ann.ID, "")
+		synctest.Wait()
+		if n := len(have()); n != 1 {
+			t.Errorf("%d events", n)
+		}
+		end()
 	})
 }

@@ -17,14 +17,16 @@ func TestReadable(t *testing.T) {
 		if err != nil || len(all) != 1 || all[0].Point != "lever/a" || all[0].Kind == "" {
 			t.Errorf("%+v, %v", all, err)
 		}
+		l.left.Store(1)
+		if err := r.ChargeRead(shy, []string{"lever/b"}); device.AsFault(err).Kind != device.Denied {
+			t.Errorf("of another point: %v", err)
+		}
+		l.left.Store(1)
 		if err := r.ChargeRead(shy, []string{"lever/a"}); err != nil {
 			t.Error(err)
 		}
 		if err := r.ChargeRead(shy, []string{"lever/a"}); device.AsFault(err).Kind != device.Busy {
 			t.Errorf("beyond the rate: %v", err)
-		}
-		if err := r.ChargeRead(shy, []string{"lever/b"}); device.AsFault(err).Kind != device.Denied {
-			t.Errorf("of another point: %v", err)
 		}
 		if _, err := r.Readable(agents.Principal{}); err == nil {
 			t.Error("nobody may read")

@@ -21,8 +21,9 @@ import (
 	"github.com/libp2p/go-libp2p/core/protocol"
 )
 
-// FileProtocol requests a file that a site shares with its realm, by the SHA-256 of its bytes. Both
-// sides prove that they know the realm, as for a card.
+// FileProtocol requests a file that a site shares with its realm, by the SHA-256 of its bytes, or the
+// list of those that anybody of the realm may have. Both sides prove that they know the realm, as for a
+// card.
 const FileProtocol protocol.ID = "/agentsite/file/1"
 
 const (
@@ -39,10 +40,14 @@ const (
 // FileID is the SHA-256 of a file.
 type FileID [sha256.Size]byte
 
+// Catalog is in the place of a FileID for the list of the files that a site publishes.
+var Catalog FileID
+
 // ServeFiles sends the files that read returns, nil for none, to members of the realm that know their
-// IDs, until stop. Others learn nothing. In the public realm, which is everybody, it serves none.
+// IDs, until stop. Others learn nothing. In the public realm these are everybody. read is called with
+// Catalog, too.
 func ServeFiles(h host.Host, realm discovery.Realm, read func(FileID) []byte) (stop func()) {
-	if realm.Public() || read == nil {
+	if read == nil {
 		return func() {}
 	}
 	asking, sending := new(quota.Quota), new(quota.Quota)
@@ -102,7 +107,8 @@ func readQuestion(stream network.Stream, realm discovery.Realm, site, asker peer
 var errNoFile = errors.New("the site does not share such a file")
 
 // FetchFile fetches a file from a site, connecting if need be. It blocks for at most twenty seconds
-// after it has connected. The result has the requested ID and has not been decoded.
+// after it has connected. The result has the requested ID, if that is not Catalog, and has not been
+// decoded.
 func FetchFile(ctx context.Context, h host.Host, realm discovery.Realm, site peer.AddrInfo, file FileID) ([]byte, error) {
 	id, err := identity.Parse(site.ID.String())
 	if err != nil {
@@ -140,7 +146,7 @@ func exchangeFile(stream cardStream, realm discovery.Realm, self, site peer.ID, 
 	if !hmac.Equal(shown, proof(realm, "answer file", site, self, nonce, content)) {
 		return nil, errOtherRealm
 	}
-	if sha256.Sum256(content) != file {
+	if file != Catalog && sha256.Sum256(content) != file {
 		return nil, errors.New("it sent another file than was asked for")
 	}
 	return content, nil

@@ -68,12 +68,19 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// TestFilePublic: in the realm of everybody no file is served.
+// TestFilePublic: in the realm of everybody the files that read returns are served.
 func TestFilePublic(t *testing.T) {
 	site, asker := open(t, identity.New(), nil), open(t, identity.New(), nil)
-	defer ServeFiles(site, discovery.PublicRealm(), func(FileID) []byte { return []byte("small") })()
-	if got, err := FetchFile(t.Context(), asker, discovery.PublicRealm(), at(site), sha256.Sum256([]byte("small"))); err == nil {
-		t.Errorf("%q", got)
+	id := FileID(sha256.Sum256([]byte("small")))
+	files := map[FileID][]byte{id: []byte("small"), Catalog: []byte("the list")}
+	defer ServeFiles(site, discovery.PublicRealm(), func(id FileID) []byte { return files[id] })()
+	for asked, want := range files {
+		if got, err := FetchFile(t.Context(), asker, discovery.PublicRealm(), at(site), asked); !bytes.Equal(got, want) {
+			t.Errorf("%q, %v", got, err)
+		}
+	}
+	if got, err := FetchFile(t.Context(), asker, realm(t, "home"), at(site), id); err == nil {
+		t.Errorf("%q for another realm", got)
 	}
 }
 

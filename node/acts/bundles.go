@@ -20,7 +20,15 @@ const (
 	ShareAgentAct   op.Name[imports.Request, imports.SharedBundle] = "owner/share-agent"
 	UnshareAgentAct op.Name[Name, None]                            = "owner/unshare-agent"
 	SharedAgentsAct op.Name[None, sharedBundles]                   = "owner/shared-agents"
+
+	PublishAgentAct   op.Name[imports.Publication, imports.SharedBundle] = "owner/publish-agent"
+	ImportedAgentsAct op.Name[None, importedAgents]                      = "owner/imported-agents"
 )
+
+// importedAgents lists the agents that came to a site as bundles.
+type importedAgents struct {
+	Imported []imports.Draft `json:"imported"`
+}
 
 // sharedBundles lists the bundles that a site shares with its realm.
 type sharedBundles struct {
@@ -54,6 +62,12 @@ func (s *Site) aboutBundles() []op.Row {
 			func(context.Context, agents.Principal, None) (sharedBundles, error) {
 				return sharedBundles{s.Bundles.Shared()}, nil
 			}),
+		op.ForOwners(PublishAgentAct, agents.Acts, "agents publish",
+			"Have others of the realm find a bundle by its words.", s.publishAgent),
+		op.ForOwners(ImportedAgentsAct, agents.Reads, "agents updates", "List the agents that came as bundles.",
+			func(context.Context, agents.Principal, None) (importedAgents, error) {
+				return importedAgents{append([]imports.Draft{}, s.Bundles.Imported()...)}, nil
+			}),
 	}
 }
 
@@ -81,6 +95,23 @@ func (s *Site) shareAgent(
 	}
 	err = s.Node.Own(who, "share-agent", bundle.IDOf(f.Bundle).String(), func() (err error) {
 		b, err = s.Bundles.Share(f.Bundle)
+		return err
+	})
+	return b, err
+}
+
+func (s *Site) publishAgent(
+	ctx context.Context, who agents.Principal, p imports.Publication,
+) (b imports.SharedBundle, err error) {
+	if err := tooLarge(p.Bundle); err != nil {
+		return b, err
+	}
+	what := p.Name
+	if len(p.Bundle) > 0 {
+		what = bundle.IDOf(p.Bundle).String()
+	}
+	err = s.Node.Own(who, "publish-agent", what, func() (err error) {
+		b, err = s.Bundles.Publish(ctx, who, p)
 		return err
 	})
 	return b, err

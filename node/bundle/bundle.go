@@ -25,6 +25,8 @@ const (
 	maxFor   = 120      // characters of a need's purpose
 	maxUnit  = 24
 	maxMay   = 1 << 10
+	maxTags  = 8
+	maxWords = 12
 
 	purpose identity.Purpose = "bundle"
 )
@@ -43,6 +45,10 @@ type Content struct {
 	Needs      []Need `cbor:"4,keyasint" json:"needs"`      // sorted by name
 	May        string `cbor:"5,keyasint,omitempty" json:"may,omitzero"`
 	Created    int64  `cbor:"6,keyasint" json:"created"` // seconds since 1970, by the author's clock
+	// Version grows with each version that the author publishes; 0 for a bundle that was only exported.
+	Version     uint32   `cbor:"7,keyasint,omitempty" json:"version,omitzero"`
+	Tags        []string `cbor:"8,keyasint,omitempty" json:"tags,omitzero"`        // as of the definition
+	Description string   `cbor:"9,keyasint,omitempty" json:"description,omitzero"` // as of the definition, clipped
 }
 
 // Need is a point that an agent needs.
@@ -193,6 +199,12 @@ func (c Content) check() error {
 		if access.FormatPermissions(may) != c.May {
 			return errors.New("its wish for a permission is not in the usual form")
 		}
+	}
+	if len(c.Tags) > maxTags || slices.ContainsFunc(c.Tags, func(tag string) bool { return !IsWord(tag) }) {
+		return fmt.Errorf("its tags are not at most %d words of a-z, 0-9 and -", maxTags)
+	}
+	if err := checkText("its description", c.Description, 4*maxFor, false); err != nil {
+		return err
 	}
 	if y := c.Time().Year(); y < 2020 || y > 9999 {
 		return errors.New("its date is none")

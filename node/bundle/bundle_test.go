@@ -69,7 +69,7 @@ func TestHostileBundles(t *testing.T) {
 	key := identity.New()
 	type more struct {
 		Content
-		Command string `cbor:"9,keyasint"`
+		Command string `cbor:"10,keyasint"`
 	}
 	change := func(change func(*Content)) Content {
 		c := good()

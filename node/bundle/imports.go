@@ -37,7 +37,40 @@ type Import struct {
 	May      string    `cbor:"5,keyasint,omitempty"` // what its owner permits; nothing for a draft
 	By       Proposal  `cbor:"6,keyasint,omitzero"`  // zero where an owner brought it
 
+	// Replaces names the import of which this draft is a newer version.
+	Replaces string `cbor:"7,keyasint,omitempty"`
+
 	*Bundle `cbor:"-"`
+}
+
+// Updates refuses an import that is no newer version of another: one by another author, of another
+// name, or of a version that is not higher.
+func (i *Import) Updates(other Import) error {
+	switch {
+	case i.Author != other.Author || other.By != (Proposal{}):
+		return fmt.Errorf("%s is by another author, and so another agent: import this one with another name, --as", other.Name)
+	case i.Bundle.Name != other.Bundle.Name || i.Kind != other.Kind:
+		return fmt.Errorf("%s came as the %s %s of this author, and this is the %s %s: import it with another name, --as",
+			other.Name, other.Kind, other.Bundle.Name, i.Kind, i.Bundle.Name)
+	case i.Version <= other.Version:
+		return fmt.Errorf("%s has version %d, and this is version %d, which is not newer", other.Name, other.Version, i.Version)
+	}
+	return nil
+}
+
+// Supersede removes the import that the k-th one, a newer version of it, replaces. It returns the
+// new index of that.
+func (s *Imports) Supersede(k int) (int, error) {
+	next := s.All[k]
+	old := s.Find(next.Replaces)
+	if old < 0 {
+		return k, fmt.Errorf("the import %s, of which this is a newer version, is here no more: remove this draft, and import it anew", next.Replaces)
+	}
+	if err := next.Updates(s.All[old]); err != nil { // it may have been replaced since
+		return k, err
+	}
+	s.Remove(old)
+	return s.Find(next.Name), nil
 }
 
 // Proposal says which agent of the site wrote a draft, and for whom. The site's key signed it.
@@ -156,6 +189,9 @@ func DecodeImports(b []byte) (*Imports, error) {
 func (i *Import) verify() (err error) {
 	if err := device.CheckName(i.Name); err != nil {
 		return err
+	}
+	if i.Replaces != "" && (i.Accepted || device.CheckName(i.Replaces) != nil) {
+		return errors.New("it replaces another, and is no draft")
 	}
 	if i.Bundle, err = Open(i.File); err != nil {
 		return err

@@ -50,8 +50,16 @@ func IDOf(file []byte) FileID { return sha256.Sum256(file) }
 type Shared struct {
 	Version uint     `cbor:"1,keyasint"`
 	Files   [][]byte `cbor:"2,keyasint"` // as they came, in their order
+	// Published are those of the files that others may search.
+	Published []Publication `cbor:"3,keyasint,omitempty"`
 
 	all []*Bundle
+}
+
+// Publication says in which realm a file was published.
+type Publication struct {
+	ID     FileID `cbor:"1,keyasint"`
+	Public bool   `cbor:"2,keyasint,omitempty"` // the public realm, and not one with a secret
 }
 
 // All returns the bundles, in the order of Files.
@@ -73,12 +81,20 @@ func (s *Shared) With(file []byte) (*Shared, error) {
 	case len(s.Files) >= maxShared:
 		return nil, fmt.Errorf("this site shares %d bundles, and no more; end one: agentsite agents unshare sha256:…", len(s.Files))
 	}
-	return &Shared{Files: append(slices.Clip(s.Files), file), all: append(slices.Clip(s.all), b)}, nil
+	return &Shared{
+		Files: append(slices.Clip(s.Files), file), Published: s.Published, all: append(slices.Clip(s.all), b),
+	}, nil
 }
 
 // Without returns them without the k-th.
 func (s *Shared) Without(k int) *Shared {
-	return &Shared{Files: slices.Delete(slices.Clone(s.Files), k, k+1), all: slices.Delete(slices.Clone(s.all), k, k+1)}
+	id := IDOf(s.Files[k])
+	published := slices.DeleteFunc(slices.Clone(s.Published), func(p Publication) bool { return p.ID == id })
+	return &Shared{
+		Files:     slices.Delete(slices.Clone(s.Files), k, k+1),
+		Published: published,
+		all:       slices.Delete(slices.Clone(s.all), k, k+1),
+	}
 }
 
 // Encode returns the file of all.
@@ -109,5 +125,9 @@ func DecodeShared(b []byte) (*Shared, error) {
 		}
 		s = next
 	}
+	if len(stored.Published) > maxShared {
+		return nil, errors.New("more is published than a site shares")
+	}
+	s.Published = stored.Published
 	return s, nil
 }

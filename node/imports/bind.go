@@ -138,7 +138,8 @@ func (s *Store) Propose(ctx context.Context, who agents.Principal, asker, name, 
 
 // contentOf returns the content of an agent's bundle, with the points that its needs are bound to.
 func contentOf(of hosted.Configured, points []agents.Point) (c bundle.Content, bound []bundle.Binding, err error) {
-	c = bundle.Content{Name: of.Name, Kind: of.Entry.Kind, Needs: []bundle.Need{}}
+	c = bundle.Content{Name: of.Name, Kind: of.Entry.Kind, Needs: []bundle.Need{},
+		Tags: of.Entry.Tags, Description: bundle.Clip(of.Entry.Description)}
 	needs := make(map[string]string) // addresses of needs, by that of the point
 	for _, address := range of.Reads {
 		p := slices.IndexFunc(points, func(p agents.Point) bool { return p.Point == address })

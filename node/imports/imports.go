@@ -25,10 +25,12 @@ type Options struct {
 	File   []byte             // as stored; nil for none
 	Write  func([]byte) error // replaces the file, durably
 
-	// The bundles that the site shares with its realm. MayShare says why it cannot share any. Shared
-	// is their file as stored, and WriteShared replaces that. OnShare is called after each change
-	// and does not block.
+	// The bundles that the site shares with its realm. MayShare says why it cannot share any, and
+	// MayPublish why it cannot publish any; in the public realm a site only publishes. Shared is
+	// their file as stored, and WriteShared replaces that. OnShare is called after each change and
+	// does not block.
 	MayShare    func() error
+	MayPublish  func() error
 	Shared      []byte
 	WriteShared func([]byte) error
 	OnShare     func()
@@ -76,6 +78,8 @@ type Request struct {
 	As     string           `json:"as,omitzero"` // its name here; the bundle's own when left out
 	Bind   []bundle.Binding `json:"bind,omitzero"`
 	Again  bool             `json:"again,omitzero"` // also a bundle that was removed
+	// Replaces names the import of which this is a newer version; once it is accepted, it has its name.
+	Replaces string `json:"replaces,omitzero"`
 }
 
 // Draft is an import, for its owner.
@@ -89,6 +93,10 @@ type Draft struct {
 	Wish   string           `json:"wish,omitzero"`   // the permission that its author asks for, about the points here
 	Excess []string         `json:"excess,omitzero"` // what of it is about more than its needs
 	May    string           `json:"may,omitzero"`    // what it may: nothing before it is accepted
+
+	Own      string `json:"own_name,omitzero"` // the name that its author gave it
+	Version  uint32 `json:"version,omitzero"`
+	Replaces string `json:"replaces,omitzero"`
 }
 
 // Acceptance is the permission that an owner gives a draft.
@@ -110,11 +118,16 @@ func (s *Store) add(ctx context.Context, who agents.Principal, q Request, by bun
 		return Draft{}, invalid(err)
 	}
 	i := bundle.Import{Name: cmp.Or(q.As, b.Name), File: q.Bundle, Bundle: b, By: by}
-	if err := device.CheckName(i.Name); err != nil {
-		return Draft{}, err
-	}
 	points, err := s.Points(ctx, who)
 	if err != nil {
+		return Draft{}, err
+	}
+	if q.Replaces != "" {
+		if err := s.update(&i, &q, points); err != nil {
+			return Draft{}, err
+		}
+	}
+	if err := device.CheckName(i.Name); err != nil {
 		return Draft{}, err
 	}
 	if i.Bound, err = bind(b, q.Bind, points); err != nil {
@@ -149,6 +162,13 @@ func (s *Store) Accept(a Acceptance) (Draft, error) {
 			return err
 		}
 		i.Accepted, i.May = true, a.May
+		if i.Replaces != "" {
+			var err error
+			if k, err = kept.Supersede(k); err != nil {
+				return err
+			}
+			i.Name, i.Replaces = i.Replaces, ""
+		}
 		if _, err := s.define(i, false); err != nil {
 			return err
 		}
@@ -296,7 +316,8 @@ func missing(kept *bundle.Imports, name string) error {
 }
 
 func draft(i bundle.Import) Draft {
-	return Draft{Name: i.Name, Kind: i.Kind, Author: i.WrittenBy(), Needs: i.Needs, Bound: i.Bound, Says: i.Definition, Wish: wishHere(i), Excess: i.Excess(), May: i.May}
+	return Draft{Name: i.Name, Kind: i.Kind, Author: i.WrittenBy(), Needs: i.Needs, Bound: i.Bound, Says: i.Definition, Wish: wishHere(i), Excess: i.Excess(), May: i.May,
+		Own: i.Bundle.Name, Version: i.Version, Replaces: i.Replaces}
 }
 
 // invalid marks an error as the caller's mistake.

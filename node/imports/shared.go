@@ -1,6 +1,8 @@
 package imports
 
 import (
+	"slices"
+
 	"agentsite/device"
 	"agentsite/node/bundle"
 )
@@ -11,6 +13,10 @@ type SharedBundle struct {
 	Name   string `json:"name"`
 	Kind   string `json:"kind"`
 	Author string `json:"author"` // a did:key
+
+	Version   uint32   `json:"version,omitzero"`
+	Published bool     `json:"published,omitzero"`
+	Words     []string `json:"words,omitzero"` // by which it is searched, where it is published
 }
 
 // SharedDamage returns why the shared bundles cannot be read; nil if they can.
@@ -60,26 +66,39 @@ func (s *Store) Shared() []SharedBundle {
 // SharedFile returns a file that is shared; nil for none.
 func (s *Store) SharedFile(id bundle.FileID) []byte {
 	now := s.sharedNow()
-	if k := now.Find(id); k >= 0 {
+	if k := now.Find(id); k >= 0 && s.open(now, id) {
 		return now.Files[k]
 	}
 	return nil
 }
 
-// SharedWords returns the words by which the shared bundles are found.
+// SharedWords returns the words by which the shared and the published bundles are found.
 func (s *Store) SharedWords() (all []string) {
-	if s.MayShare() != nil { // the site has left its realm
-		return nil
+	shared := s.sharedNow()
+	for k, file := range shared.Files {
+		id := bundle.IDOf(file)
+		if !s.open(shared, id) { // the site has left its realm
+			continue
+		}
+		all = append(all, id.Word())
+		if _, published := shared.Publication(id); published {
+			all = append(all, bundle.HubWord)
+			for _, w := range shared.All()[k].Words() {
+				all = append(all, bundle.HubWord+"/"+w)
+			}
+		}
 	}
-	for _, file := range s.sharedNow().Files {
-		all = append(all, bundle.IDOf(file).Word())
-	}
-	return all
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 func sharedAt(all *bundle.Shared, k int) SharedBundle {
-	b := all.All()[k]
-	return SharedBundle{bundle.IDOf(all.Files[k]).String(), b.Name, b.Kind, b.Author.String()}
+	b, id := all.All()[k], bundle.IDOf(all.Files[k])
+	s := SharedBundle{ID: id.String(), Name: b.Name, Kind: b.Kind, Author: b.Author.String(), Version: b.Version}
+	if _, s.Published = all.Publication(id); s.Published {
+		s.Words = b.Words()
+	}
+	return s
 }
 
 // sharedNow returns the shared bundles, which are immutable.

@@ -19,6 +19,8 @@ type sharing struct {
 	told  int
 	disk  error
 	realm error
+
+	nowhere error
 }
 
 func newSharing(t *testing.T, file []byte) *sharing {
@@ -26,7 +28,7 @@ func newSharing(t *testing.T, file []byte) *sharing {
 	s := &sharing{file: file}
 	var err error
 	s.Store, err = New(Options{
-		Hosted: noAgents{}, Shared: file, MayShare: func() error { return s.realm }, OnShare: func() { s.told++ },
+		Hosted: noAgents{}, Shared: file, MayShare: func() error { return s.realm }, MayPublish: func() error { return s.nowhere }, OnShare: func() { s.told++ },
 		WriteShared: func(b []byte) error {
 			if s.disk == nil {
 				s.file = b

@@ -26,7 +26,7 @@ func openImports(o Options, site agents.Site, m *hosted.Manager, listed func()) 
 		return nil, o.Folder.Unusable(err)
 	}
 	store, err := imports.New(imports.Options{
-		Hosted: m, File: file, Shared: shared, MayShare: o.mayShare, OnShare: listed,
+		Hosted: m, File: file, Shared: shared, MayShare: o.mayShare, MayPublish: o.mayPublish, OnShare: listed,
 		WriteShared: func(b []byte) error { return state.WriteAtomic(o.Folder.Path(state.SharedFile), b, 0o600) },
 		Points: func(ctx context.Context, who agents.Principal) ([]agents.Point, error) {
 			list, err := site.Points(ctx, who, agents.SiteRequest{})
@@ -53,11 +53,23 @@ func (o *Options) mayShare() error {
 	return nil
 }
 
-// SharedFile returns a file that the site shares with its realm; nil for none, and before the site has
-// an owner.
+// mayPublish returns why the site cannot publish: nobody finds a site that is in no realm.
+func (o *Options) mayPublish() error {
+	if o.Internet == nil || o.Internet.Realm == "" {
+		return device.Faultf(device.Invalid, "this site is in no realm, so that nobody would find it: "+
+			"write one under internet: realm:, with a secret, or public for everybody")
+	}
+	return nil
+}
+
+// SharedFile returns a file that the site gives to its realm, or the list of those that are published;
+// nil for none, and before the site has an owner.
 func (h *Hosting) SharedFile(id card.FileID) []byte {
 	if !h.claimed() {
 		return nil
+	}
+	if id == card.Catalog {
+		return h.Imports.Catalog()
 	}
 	return h.Imports.SharedFile(bundle.FileID(id))
 }

@@ -95,9 +95,7 @@ func writeFresh(file string, text []byte) error {
 }
 
 func (a *app) importAgentCommand() *cobra.Command {
-	var as, realm string
-	var binds []string
-	var again bool
+	var draft draftFlags
 	cmd := &cobra.Command{
 		Use: "import FILE|sha256:…", Short: "Bring an agent to the site, as a draft that does nothing", Args: exactly("FILE|sha256:…"),
 		Long: `Verify a bundle, bind what it needs to points of the site, and keep it there as a draft. A
@@ -109,41 +107,62 @@ draft does nothing and may nothing. Try it on the past, then accept it:
 A need that only one point of the site can be is bound to that point. For others name the
 point with --bind.
 
-"sha256:" and 64 digits is a bundle that a site of your realm shares. It is fetched from
+"sha256:" and 64 digits is a bundle that a site of your realms shares. It is fetched from
 there, and what comes has this hash. Only members of the realm can fetch it.`,
 		Example: "  agentsite agents import frost.bundle\n  agentsite agents import frost.bundle --as attic --bind relay=attic/heater\n  agentsite agents import sha256:9f86d081… --realm garden",
 	}
 	cmd.ValidArgsFunction = completeBundle
 	cmd.RunE = a.asOwner(func(ctx context.Context, s *session, args []string) error {
-		text, b, err := readBundle(ctx, args[0], realm)
+		text, b, err := readBundle(ctx, args[0], draft.realm)
 		if err != nil {
 			return err
 		}
-		q := imports.Request{Bundle: text, As: as, Again: again}
-		for _, b := range binds {
-			need, point, ok := strings.Cut(b, "=")
-			if !ok {
-				return usagef("--bind takes NEED=POINT, such as relay=house/heater, not %q", b)
-			}
-			q.Bind = append(q.Bind, bundle.Binding{Need: need, Point: point})
-		}
-		d, err := callOwner(ctx, s, acts.ImportAgentAct, q)
-		if err != nil {
-			return err
-		}
-		// Show the values that were verified here, not those of the site.
-		d.Name, d.Author, d.Needs, d.Says, d.Excess = cmp.Or(as, b.Name), b.Author.String(), b.Needs, b.Definition, b.Excess()
-		if a.json {
-			return a.printJSON(d)
-		}
-		return a.printDraft(d)
+		return a.keepDraft(ctx, s, text, b, draft, "")
 	})
-	cmd.Flags().StringVar(&as, "as", "", "its name here; without it the bundle's own")
-	cmd.Flags().StringArrayVar(&binds, "bind", nil, "NEED=POINT: the point that a need is; several times for several needs")
-	cmd.Flags().BoolVar(&again, "again", false, "also a bundle that was removed from the site")
-	cmd.Flags().StringVar(&realm, "realm", "", "the realm that sha256:… is fetched from (default: the only one that you are in)")
+	draft.add(cmd)
+	cmd.Flags().StringVar(&draft.realm, "realm", "", "the realm that sha256:… is fetched from (default: all that you are in)")
 	cmd.RegisterFlagCompletionFunc("realm", completeRealms)
 	return cmd
+}
+
+// draftFlags say how a bundle becomes a draft.
+type draftFlags struct {
+	as, realm string
+	binds     []string
+	again     bool
+}
+
+func (f *draftFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.as, "as", "", "its name here; without it the bundle's own")
+	cmd.Flags().StringArrayVar(&f.binds, "bind", nil, "NEED=POINT: the point that a need is; several times for several needs")
+	cmd.Flags().BoolVar(&f.again, "again", false, "also a bundle that was removed from the site")
+}
+
+// keepDraft has the site keep a verified bundle as a draft, and prints that. replaces names the import of
+// which it is a newer version.
+func (a *app) keepDraft(ctx context.Context, s *session, text []byte, b *bundle.Bundle, f draftFlags, replaces string) error {
+	q := imports.Request{Bundle: text, As: f.as, Again: f.again, Replaces: replaces}
+	for _, b := range f.binds {
+		need, point, ok := strings.Cut(b, "=")
+		if !ok {
+			return usagef("--bind takes NEED=POINT, such as relay=house/heater, not %q", b)
+		}
+		q.Bind = append(q.Bind, bundle.Binding{Need: need, Point: point})
+	}
+	d, err := callOwner(ctx, s, acts.ImportAgentAct, q)
+	if err != nil {
+		return err
+	}
+	// Show the values that were verified here, not those of the site.
+	if replaces == "" {
+		d.Name = cmp.Or(f.as, b.Name)
+	}
+	d.Author, d.Needs, d.Says, d.Excess = b.Author.String(), b.Needs, b.Definition, b.Excess()
+	d.Own, d.Version, d.Asks, d.Replaces = b.Name, b.Version, b.May, replaces
+	if a.json {
+		return a.printJSON(d)
+	}
+	return a.printDraft(d)
 }
 
 // printDraft prints the facts about a draft that an owner needs before its acceptance.
@@ -159,7 +178,7 @@ func (a *app) printDraft(d imports.Draft) error {
 	for _, part := range d.Excess {
 		a.say("Careful: the wish \"%s\" is about more than it needs.", part)
 	}
-	return a.say("Try it: %s agents try %s. Then accept it with the permission that you choose: %s agents accept %s --may PERMISSION", a.again(), d.Name, a.again(), d.Name)
+	return a.say("Try it: %s agents try %s. Then accept it with the permission that you choose: %s agents accept %s --may PERMISSION", a.again(), safeWord(d.Name, "NAME"), a.again(), safeWord(d.Name, "NAME"))
 }
 
 // printDefinition prints the definition of an agent, indented as no other line is, and the permission

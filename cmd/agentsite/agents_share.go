@@ -51,13 +51,13 @@ func bundleText(ctx context.Context, name, realm string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	j, err := user.Realms().Get(realm)
+	realms, err := user.Realms().SearchRealms(realm)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, findTimeout)
 	defer cancel()
-	return peer.FetchBundle(ctx, j, id, version)
+	return peer.FetchBundle(ctx, realms, id, version)
 }
 
 func (a *app) shareAgentCommand() *cobra.Command {

@@ -95,6 +95,8 @@ type Draft struct {
 	May    string           `json:"may,omitzero"`    // what it may: nothing before it is accepted
 
 	Own      string `json:"own_name,omitzero"` // the name that its author gave it
+	Asks     string `json:"asks,omitzero"`     // Wish, about its needs
+	Accepted bool   `json:"accepted,omitzero"`
 	Version  uint32 `json:"version,omitzero"`
 	Replaces string `json:"replaces,omitzero"`
 }
@@ -317,7 +319,7 @@ func missing(kept *bundle.Imports, name string) error {
 
 func draft(i bundle.Import) Draft {
 	return Draft{Name: i.Name, Kind: i.Kind, Author: i.WrittenBy(), Needs: i.Needs, Bound: i.Bound, Says: i.Definition, Wish: wishHere(i), Excess: i.Excess(), May: i.May,
-		Own: i.Bundle.Name, Version: i.Version, Replaces: i.Replaces}
+		Own: i.Bundle.Name, Asks: i.Bundle.May, Accepted: i.Accepted, Version: i.Version, Replaces: i.Replaces}
 }
 
 // invalid marks an error as the caller's mistake.

@@ -33,13 +33,15 @@ type Offer struct {
 	*bundle.Bundle
 }
 
-// SearchHub looks for published bundles that have all words, any where there are none. It asks the
-// sites of the realm that announce one of the words, and calls emit for each bundle of each site, one
-// at a time. It blocks until all were asked or ctx ends, and fails only if no site was found. A site
+// SearchHub looks for published bundles that match. It asks the sites of the realm that announce one of
+// the words, or any bundle where there are none, and calls emit for each bundle of each site, one at a
+// time. It blocks until all were asked or ctx ends, and fails only if no site was found. A site
 // that sends something else, too much, or nothing for long is left out.
-func (n *Network) SearchHub(ctx context.Context, realm discovery.Realm, words []string, emit func(Offer)) error {
+func (n *Network) SearchHub(
+	ctx context.Context, realm discovery.Realm, words []string, match func(*bundle.Bundle) bool, emit func(Offer),
+) error {
 	h := &hubSearch{
-		network: n, realm: realm, words: words, emit: emit,
+		network: n, realm: realm, match: match, emit: emit,
 		asked: make(map[identity.ID]bool), slots: make(chan struct{}, askingHub),
 		fetched: make(map[bundle.FileID]Offer),
 	}
@@ -67,7 +69,7 @@ func (n *Network) SearchHub(ctx context.Context, realm discovery.Realm, words []
 type hubSearch struct {
 	network *Network
 	realm   discovery.Realm
-	words   []string
+	match   func(*bundle.Bundle) bool
 	emit    func(Offer)
 	slots   chan struct{}
 	asking  sync.WaitGroup
@@ -131,7 +133,7 @@ func (h *hubSearch) ask(ctx context.Context, r *discovery.Signed) {
 				continue
 			}
 			b, err := bundle.Open(file)
-			if err != nil || !b.Matches(h.words) {
+			if err != nil || !h.match(b) {
 				continue
 			}
 			o = Offer{ID: id, File: file, Bundle: b}

@@ -15,10 +15,21 @@ import (
 // maxBundleSites bounds the sites that FetchBundle asks, all at once.
 const maxBundleSites = 8
 
-// FetchBundle fetches a bundle's file from the sites of a realm that share it. The file has the ID,
-// and nothing has decoded it. The sites asked learn neither the person's identity nor the bundle's
-// destination.
-func FetchBundle(ctx context.Context, j Realm, id bundle.FileID, version string) ([]byte, error) {
+// FetchBundle fetches a bundle's file from the sites of the realms that share it, in all realms at once.
+// The file has the ID, and nothing has decoded it. The sites asked learn neither the person's identity
+// nor the bundle's destination.
+func FetchBundle(ctx context.Context, realms []Realm, id bundle.FileID, version string) ([]byte, error) {
+	var fetch []attempt[[]byte]
+	for _, j := range realms {
+		fetch = append(fetch, func(ctx context.Context, _ func(attempt[[]byte])) ([]byte, error) {
+			return fetchBundleFrom(ctx, j, id, version)
+		})
+	}
+	return race(ctx, 0, func([]byte) {}, fetch)
+}
+
+// fetchBundleFrom is FetchBundle in one realm.
+func fetchBundleFrom(ctx context.Context, j Realm, id bundle.FileID, version string) ([]byte, error) {
 	realm, err := discovery.ParseRealm(j.Realm)
 	if err != nil {
 		return nil, err

@@ -83,7 +83,7 @@ Without FILE the command lists what the site shares.`,
 		if err != nil {
 			return err
 		}
-		if _, err := callOwner(ctx, s, acts.ShareAgentAct, imports.Request{Bundle: text}); err != nil {
+		if _, err := callOwner(ctx, s, acts.ShareAgentAct, imports.Sharing{Bundle: text}); err != nil {
 			return err
 		}
 		id := bundle.IDOf(text).String()

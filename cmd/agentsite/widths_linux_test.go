@@ -20,7 +20,7 @@ var tables = map[string]string{
 	"tools": "--data $D", "token list": "--data $D", "journal": "--data $D", "tasks": "--data $D", "tasks show": "$TASK --data $D", "approve": "--data $D",
 	"why": "an-output-of-a-long-name/relay --data $D", "history": "an-output-of-a-long-name a-device-of-a-long-name1 --table --steps 2 --data $D",
 	"rules try": "--since 1m --data $D", "sites": "", "realm list": "", "owners": "--data $D", "ping": "a-site-with-a-long-name1 -c 1",
-	"agents share": "--data $D", "drivers": "", "notify phones": "--data $D",
+	"agents share": "--data $D", "agents publish": "--data $D", "drivers": "", "notify phones": "--data $D",
 	"status": "--data $D", "logs": "--data $D", "agents show": "a-routine-of-a-long-name --data $D",
 	"fleet": "", "fleet status": "", "fleet read": "", "fleet doctor": "--all", "fleet journal": "",
 	"fleet update": "--check", "sim list": "--data $S",
@@ -29,7 +29,7 @@ var tables = map[string]string{
 
 // noTables are the others: they print sentences, texts to paste, or files, or need other networks or boards.
 var noTables = strings.Fields(`accept add console agents-accept agents-allow agents-export agents-forbid agents-import agents-pause agents-remove agents-resume agents-tools
-	agents-try agents-unshare backup board board-report call chat check claim clock config config-check config-replace completion
+	agents-try agents-unshare agents-install agents-search agents-unpublish agents-updates backup board board-report call chat check claim clock config config-check config-replace completion
 	completion-bash completion-fish completion-powershell completion-zsh connect delegate demo doctor grant grant-phone guard history-import
 	identity fleet-backup config-trial fleet-apply fleet-realm fleet-realm-join fleet-realm-new
 	llm-check notify notify-allow notify-forget notify-test owners-add owners-recover owners-recovery owners-remove open pinout prepare public realm

@@ -17,22 +17,15 @@ const (
 	AcceptAgentAct op.Name[imports.Acceptance, imports.Draft] = "owner/accept-agent"
 	RemoveAgentAct op.Name[Name, None]                        = "owner/remove-agent"
 
-	ShareAgentAct   op.Name[imports.Request, imports.SharedBundle] = "owner/share-agent"
+	ShareAgentAct   op.Name[imports.Sharing, imports.SharedBundle] = "owner/share-agent"
 	UnshareAgentAct op.Name[Name, None]                            = "owner/unshare-agent"
 	SharedAgentsAct op.Name[None, sharedBundles]                   = "owner/shared-agents"
-
-	PublishAgentAct   op.Name[imports.Publication, imports.SharedBundle] = "owner/publish-agent"
-	ImportedAgentsAct op.Name[None, importedAgents]                      = "owner/imported-agents"
 )
 
-// importedAgents lists the agents that came to a site as bundles.
-type importedAgents struct {
-	Imported []imports.Draft `json:"imported"`
-}
-
-// sharedBundles lists the bundles that a site shares with its realm.
+// sharedBundles lists the bundles that a site shares with its realm, and those that came to it.
 type sharedBundles struct {
-	Shared []imports.SharedBundle `json:"shared"`
+	Shared   []imports.SharedBundle `json:"shared"`
+	Imported []imports.Draft        `json:"imported"`
 }
 
 func (s *Site) aboutBundles() []op.Row {
@@ -53,20 +46,14 @@ func (s *Site) aboutBundles() []op.Row {
 				return s.noted(who, "remove-agent", agent.Name, func() error { return s.Bundles.Remove(agent.Name) })
 			}),
 		op.ForOwners(ShareAgentAct, agents.Acts, "agents share",
-			"Give a bundle to members of the realm that know its ID.", s.shareAgent),
+			"Give a bundle to members of the realm that know its ID, or that search it.", s.shareAgent),
 		op.ForOwners(UnshareAgentAct, agents.Acts, "agents unshare", "End that, by the ID.",
 			func(_ context.Context, who agents.Principal, id Name) (None, error) {
 				return s.noted(who, "unshare-agent", id.Name, func() error { return s.Bundles.Unshare(id.Name) })
 			}),
-		op.ForOwners(SharedAgentsAct, agents.Reads, "agents share", "List the shared bundles.",
+		op.ForOwners(SharedAgentsAct, agents.Reads, "agents share", "List the bundles that are shared, and those that came.",
 			func(context.Context, agents.Principal, None) (sharedBundles, error) {
-				return sharedBundles{s.Bundles.Shared()}, nil
-			}),
-		op.ForOwners(PublishAgentAct, agents.Acts, "agents publish",
-			"Have others of the realm find a bundle by its words.", s.publishAgent),
-		op.ForOwners(ImportedAgentsAct, agents.Reads, "agents updates", "List the agents that came as bundles.",
-			func(context.Context, agents.Principal, None) (importedAgents, error) {
-				return importedAgents{append([]imports.Draft{}, s.Bundles.Imported()...)}, nil
+				return sharedBundles{s.Bundles.Shared(), append([]imports.Draft{}, s.Bundles.Imported()...)}, nil
 			}),
 	}
 }
@@ -88,30 +75,20 @@ func (s *Site) importAgent(ctx context.Context, who agents.Principal, q imports.
 }
 
 func (s *Site) shareAgent(
-	_ context.Context, who agents.Principal, f imports.Request,
+	ctx context.Context, who agents.Principal, q imports.Sharing,
 ) (b imports.SharedBundle, err error) {
-	if err := tooLarge(f.Bundle); err != nil {
+	if err := tooLarge(q.Bundle); err != nil {
 		return b, err
 	}
-	err = s.Node.Own(who, "share-agent", bundle.IDOf(f.Bundle).String(), func() (err error) {
-		b, err = s.Bundles.Share(f.Bundle)
-		return err
-	})
-	return b, err
-}
-
-func (s *Site) publishAgent(
-	ctx context.Context, who agents.Principal, p imports.Publication,
-) (b imports.SharedBundle, err error) {
-	if err := tooLarge(p.Bundle); err != nil {
-		return b, err
+	act, what := "share-agent", q.Name
+	if q.Publish {
+		act = "publish-agent"
 	}
-	what := p.Name
-	if len(p.Bundle) > 0 {
-		what = bundle.IDOf(p.Bundle).String()
+	if len(q.Bundle) > 0 {
+		what = bundle.IDOf(q.Bundle).String()
 	}
-	err = s.Node.Own(who, "publish-agent", what, func() (err error) {
-		b, err = s.Bundles.Publish(ctx, who, p)
+	err = s.Node.Own(who, act, what, func() (err error) {
+		b, err = s.Bundles.Share(ctx, who, q)
 		return err
 	})
 	return b, err

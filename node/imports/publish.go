@@ -11,32 +11,14 @@ import (
 	"agentsite/node/bundle"
 )
 
-// Publication asks to publish a bundle. Without a file it is that of the accepted import of the name.
-type Publication struct {
-	Bundle []byte `json:"bundle,omitzero"`
-	Name   string `json:"name,omitzero"`
-}
-
-// Publish shares a bundle, and has members of the site's realm find it by its words. In the public
+// publish shares a bundle, and has members of the site's realm find it by its words. In the public
 // realm these are everybody. It replaces older versions by the same author, and refuses a text that
 // names a point of the site.
-func (s *Store) Publish(ctx context.Context, who agents.Principal, p Publication) (SharedBundle, error) {
+func (s *Store) publish(ctx context.Context, who agents.Principal, file []byte) (SharedBundle, error) {
 	if err := s.MayPublish(); err != nil {
 		return SharedBundle{}, err
 	}
-	if len(p.Bundle) == 0 {
-		s.mu.Lock()
-		k := s.kept.Find(p.Name)
-		if k >= 0 && s.kept.All[k].Accepted {
-			p.Bundle = s.kept.All[k].File
-		}
-		s.mu.Unlock()
-		if p.Bundle == nil {
-			return SharedBundle{}, device.Faultf(device.Invalid,
-				"no import %.60q is accepted here, and only what runs here is published", p.Name)
-		}
-	}
-	b, err := bundle.Open(p.Bundle)
+	b, err := bundle.Open(file)
 	if err != nil {
 		return SharedBundle{}, invalid(err)
 	}
@@ -50,9 +32,9 @@ func (s *Store) Publish(ctx context.Context, who agents.Principal, p Publication
 	}
 	var done SharedBundle
 	err = s.changeShared(func(shared *bundle.Shared) (*bundle.Shared, error) {
-		next, err := shared.Publish(p.Bundle, s.MayShare() != nil)
+		next, err := shared.Publish(file, s.MayShare() != nil)
 		if err == nil {
-			done = sharedAt(next, next.Find(bundle.IDOf(p.Bundle)))
+			done = sharedAt(next, next.Find(bundle.IDOf(file)))
 		}
 		return next, err
 	})

@@ -1,8 +1,10 @@
 package imports
 
 import (
+	"context"
 	"slices"
 
+	"agentsite/agents"
 	"agentsite/device"
 	"agentsite/node/bundle"
 )
@@ -22,8 +24,25 @@ type SharedBundle struct {
 // SharedDamage returns why the shared bundles cannot be read; nil if they can.
 func (s *Store) SharedDamage() error { return s.sharedDamage }
 
+// Sharing asks to share a bundle. Without a file it is that of the accepted import of the name.
+type Sharing struct {
+	Bundle  []byte `json:"bundle,omitzero"`
+	Name    string `json:"name,omitzero"`
+	Publish bool   `json:"publish,omitzero"` // others of the realm can search it, too
+}
+
 // Share shares a bundle from then on, over restarts too.
-func (s *Store) Share(file []byte) (SharedBundle, error) {
+func (s *Store) Share(ctx context.Context, who agents.Principal, q Sharing) (SharedBundle, error) {
+	file := q.Bundle
+	if len(file) == 0 {
+		if file = s.acceptedFile(q.Name); file == nil {
+			return SharedBundle{}, device.Faultf(device.Invalid,
+				"no import %.60q is accepted here, and only what runs here is shared", q.Name)
+		}
+	}
+	if q.Publish {
+		return s.publish(ctx, who, file)
+	}
 	if err := s.MayShare(); err != nil {
 		return SharedBundle{}, err
 	}
@@ -36,6 +55,16 @@ func (s *Store) Share(file []byte) (SharedBundle, error) {
 		return next, err
 	})
 	return done, err
+}
+
+// acceptedFile returns the bundle of an accepted import; nil for none.
+func (s *Store) acceptedFile(name string) []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if k := s.kept.Find(name); k >= 0 && s.kept.All[k].Accepted {
+		return s.kept.All[k].File
+	}
+	return nil
 }
 
 // Unshare ends that, by the ID.

@@ -2,10 +2,12 @@ package imports
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"slices"
 	"testing"
 
+	"agentsite/agents"
 	"agentsite/device"
 	"agentsite/node/bundle"
 	"agentsite/node/hosted"
@@ -20,7 +22,7 @@ type sharing struct {
 	disk  error
 	realm error
 
-	nowhere error
+	nowhere error // of MayPublish
 }
 
 func newSharing(t *testing.T, file []byte) *sharing {
@@ -29,6 +31,7 @@ func newSharing(t *testing.T, file []byte) *sharing {
 	var err error
 	s.Store, err = New(Options{
 		Hosted: noAgents{}, Shared: file, MayShare: func() error { return s.realm }, MayPublish: func() error { return s.nowhere }, OnShare: func() { s.told++ },
+		Points: func(context.Context, agents.Principal) ([]agents.Point, error) { return points, nil },
 		WriteShared: func(b []byte) error {
 			if s.disk == nil {
 				s.file = b
@@ -60,11 +63,11 @@ func ruleFile(t *testing.T, name string) []byte {
 func TestShare(t *testing.T) {
 	s, frost := newSharing(t, nil), ruleFile(t, "frost")
 	id := bundle.IDOf(frost)
-	got, err := s.Share(frost)
+	got, err := s.Share(t.Context(), agents.Principal{}, Sharing{Bundle: frost})
 	if err != nil || got.ID != id.String() || got.Name != "frost" || s.told != 1 {
 		t.Fatalf("%+v, %v, %d", got, err, s.told)
 	}
-	if _, err := s.Share(frost); err != nil || len(s.Shared()) != 1 { // again
+	if _, err := s.Share(t.Context(), agents.Principal{}, Sharing{Bundle: frost}); err != nil || len(s.Shared()) != 1 { // again
 		t.Errorf("%+v, %v", s.Shared(), err)
 	}
 	s = newSharing(t, s.file)
@@ -95,29 +98,29 @@ func TestShare(t *testing.T) {
 func TestShareRefused(t *testing.T) {
 	s, frost := newSharing(t, nil), ruleFile(t, "frost")
 	for _, bad := range [][]byte{nil, []byte("#!/bin/sh"), frost[:len(frost)-1], append(slices.Clone(frost), 0), make([]byte, bundle.MaxBytes+1)} {
-		if _, err := s.Share(bad); device.AsFault(err).Kind != device.Invalid || s.told != 0 {
+		if _, err := s.Share(t.Context(), agents.Principal{}, Sharing{Bundle: bad}); device.AsFault(err).Kind != device.Invalid || s.told != 0 {
 			t.Errorf("%d bytes: %v", len(bad), err)
 		}
 	}
 	s.realm = device.Faultf(device.Invalid, "no realm")
-	if _, err := s.Share(frost); !errors.Is(err, s.realm) {
+	if _, err := s.Share(t.Context(), agents.Principal{}, Sharing{Bundle: frost}); !errors.Is(err, s.realm) {
 		t.Error(err)
 	}
 	s.realm, s.disk = nil, errors.New("full")
-	if _, err := s.Share(frost); device.AsFault(err).Kind != device.Unavailable || s.SharedFile(bundle.IDOf(frost)) != nil {
+	if _, err := s.Share(t.Context(), agents.Principal{}, Sharing{Bundle: frost}); device.AsFault(err).Kind != device.Unavailable || s.SharedFile(bundle.IDOf(frost)) != nil {
 		t.Error(err)
 	}
 	s.disk = nil
 	for range 16 {
-		if _, err := s.Share(ruleFile(t, "other")); err != nil {
+		if _, err := s.Share(t.Context(), agents.Principal{}, Sharing{Bundle: ruleFile(t, "other")}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := s.Share(frost); device.AsFault(err).Kind != device.Invalid {
+	if _, err := s.Share(t.Context(), agents.Principal{}, Sharing{Bundle: frost}); device.AsFault(err).Kind != device.Invalid {
 		t.Error(err)
 	}
 	damaged := newSharing(t, append(s.file, 0))
-	if _, err := damaged.Share(frost); damaged.SharedDamage() == nil || device.AsFault(err).Kind != device.Unavailable || damaged.SharedWords() != nil {
+	if _, err := damaged.Share(t.Context(), agents.Principal{}, Sharing{Bundle: frost}); damaged.SharedDamage() == nil || device.AsFault(err).Kind != device.Unavailable || damaged.SharedWords() != nil {
 		t.Error(err)
 	}
 }

@@ -175,7 +175,14 @@ func (l *liar) lie(method, tool string, asked int) any {
 	case string(acts.ExportAgentAct):
 		return o{"name": "boil", "kind": "rule", "needs": []o{{"name": "heater", "kind": "switch"}}, "definition": "every: 1m\nhold: { need/heater: on }", "may": "set need/heater"}
 	case string(acts.SharedAgentsAct):
-		return o{"shared": []o{{"id": venom, "name": venom, "kind": venom, "author": venom}}}
+		return o{"shared": []o{
+			{"id": venom, "name": venom, "kind": venom, "author": venom, "published": true, "words": []string{venom}, "version": 1},
+			{"id": venom, "name": "boil", "kind": venom, "author": venom, "published": true},
+		}, "imported": []o{
+			{"name": venom, "kind": venom, "author": "did:key:" + venom, "own_name": "boil", "definition": venom, "wish": venom, "asks": venom, "replaces": venom},
+		}}
+	case string(acts.ShareAgentAct):
+		return o{"id": venom, "name": venom, "kind": venom, "author": venom}
 	case string(acts.AcceptAgentAct):
 		return o{"name": venom, "may": venom, "kind": venom, "author": venom}
 	case string(acts.ConfigurationAct), string(acts.ConfigureAct):
@@ -273,6 +280,8 @@ var commands = [][]string{
 	{"why", "a/t"}, {"rules"}, {"rules", "pause", "x"}, {"rules", "resume", "x"}, {"rules", "try", "x"}, {"journal"}, {"journal", "--since", "1h"}, {"journal", "--verify"}, {"config", "check", "CSV"}, {"config"}, {"config", "replace", "CSV"}, {"config", "replace", "CSV", "--digest", "00"}, {"add", "lamp", "--driver", "relay", "--set", "pin=GPIO17", "--set", "safe=off", "--yes"}, {"grants", "--json"}, {"agents"}, {"agents", "forbid", "assistant"},
 	{"agents", "tools", "weather"}, {"agents", "export", "frost", "-o", "OUT"}, {"agents", "try", "x"}, {"agents", "accept", "x", "--may", "read *"}, {"agents", "remove", "x"}, {"agents", "pause", "x"},
 	{"agents", "resume", "x"}, {"agents", "share"}, {"agents", "unshare", "sha256:00"}, {"agents", "import", "CSV"}, {"agents", "show", "gardener"}, {"agents", "find"},
+	{"agents", "publish"}, {"agents", "publish", "boil"}, {"agents", "publish", "boil", "--dry-run"}, {"agents", "unpublish", "boil"},
+	{"agents", "search", "boil"}, {"agents", "install", "boil"}, {"agents", "updates"},
 	{"ask"}, {"ask", "gardener", "hi"}, {"ask", "gardener", "hi", "--no-wait"}, {"chat", "gardener", "hi"}, {"sites", "connect", "x"},
 	{"tasks"}, {"tasks", "show", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}, {"tasks", "watch", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}, {"tasks", "cancel", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}, {"tasks", "answer", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "yes"},
 	{"__complete", "agents", "accept", ""}, {"__complete", "ask", ""}, {"__complete", "tasks", "watch", ""},

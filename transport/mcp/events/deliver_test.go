@@ -165,6 +165,35 @@ func TestHookKilled(t *testing.T) {
 	}
 }
 
+// TestHookStored: the file has the cursor after an event at once, and that after the next ones within a time.
+func TestHookStored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, eventtest.New(), nil)
+		r.subscribe(t, caller, ask(hookURL, secretOf("a"), ""))
+		r.next(t, "verification")
+		stored := func(cursor string) {
+			t.Helper()
+			synctest.Wait()
+			if !strings.Contains(r.stored(), `"cursor":"`+cursor+`"`) {
+				t.Errorf("not %s in %s", cursor, r.stored())
+			}
+		}
+		stored("0")
+		for n, first := range []string{"1", "3"} {
+			r.source.Add("room/lamp")
+			r.next(t, fmt.Sprint("e", 2*n+1))
+			time.Sleep(time.Millisecond)
+			stored(first)
+			r.source.Add("room/lamp")
+			r.next(t, fmt.Sprint("e", 2*n+2))
+			time.Sleep(time.Millisecond)
+			stored(first)
+			time.Sleep(2 * saveAfter)
+			stored(fmt.Sprint(2*n + 2))
+		}
+	})
+}
+
 // TestHookUnseen: after a start a missing permission is waited for, and then the subscription ends.
 func TestHookUnseen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -31,8 +31,9 @@ const (
 	maxTTL     = 24 * time.Hour
 	// rotation is the time for which messages are signed with the secret before, too.
 	rotation = time.Hour
-	// saveAfter is the longest time for which the file does not have a cursor: after a power loss so much is sent again,
-	// under the same IDs.
+	// saveAfter is the least time between two writes of the file for cursors. The first is at once: a site that was
+	// killed soon after an event, and whose history has not kept it, does not find it anew. Those within the time after
+	// it are sent again, or are missing.
 	saveAfter = time.Minute
 	// unseen is the time after a restart for which a permission is waited for, which may need a set clock.
 	unseen = time.Hour
@@ -72,6 +73,7 @@ type Webhooks struct {
 	all     []*hook
 	file    webhook.File[hook]
 	saving  *time.Timer // nil while the file has all cursors
+	saved   time.Time   // when it was written for them last
 	running sync.WaitGroup
 }
 
@@ -402,10 +404,10 @@ func (w *Webhooks) touch() {
 	if w.saving != nil {
 		return
 	}
-	w.saving = time.AfterFunc(saveAfter, func() {
+	w.saving = time.AfterFunc(saveAfter-time.Since(w.saved), func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.saving = nil
+		w.saving, w.saved = nil, time.Now()
 		w.file.Save(w.all)
 	})
 }

@@ -55,20 +55,17 @@ func (e *endsTokens) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// byGo is TestGo at a site with a relay, the device. It returns the client's access token.
-func (p *place) byGo(t testing.TB, device string) (token string) {
+// goSignIn returns a sign-in of clients by the Go SDK, which trades tokens through a client. may is called at each one,
+// and returns what the owner allows.
+func (p *place) goSignIn(t testing.TB, through *http.Client, may func() string) *auth.AuthorizationCodeHandler {
 	t.Helper()
 	const callback = "http://127.0.0.1:1/callback"
-	may, consents := "read *", 0
-	by := &endsTokens{RoundTripper: p.http.Transport}
-	through := &http.Client{Transport: by, Timeout: p.http.Timeout}
 	handler, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
 		DynamicClientRegistrationConfig: &auth.DynamicClientRegistrationConfig{Metadata: &oauthex.ClientRegistrationMetadata{
 			RedirectURIs: []string{callback}, ClientName: "Go SDK", GrantTypes: []string{"authorization_code", "refresh_token"},
 		}},
 		AuthorizationCodeFetcher: func(_ context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
-			consents++
-			v := p.consent(t, args.URL, may).Query()
+			v := p.consent(t, args.URL, may()).Query()
 			if v.Get("error") != "" {
 				return nil, errors.New(v.Get("error"))
 			}
@@ -79,6 +76,16 @@ func (p *place) byGo(t testing.TB, device string) (token string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return handler
+}
+
+// byGo is TestGo at a site with a relay, the device. It returns the client's access token.
+func (p *place) byGo(t testing.TB, device string) (token string) {
+	t.Helper()
+	may, consents := "read *", 0
+	by := &endsTokens{RoundTripper: p.http.Transport}
+	through := &http.Client{Transport: by, Timeout: p.http.Timeout}
+	handler := p.goSignIn(t, through, func() string { consents++; return may })
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	connect := func() *mcp.ClientSession {

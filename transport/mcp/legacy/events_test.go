@@ -10,6 +10,7 @@ import (
 
 	"agentsite/agents/event/eventtest"
 	"agentsite/transport/mcp/events"
+	"agentsite/transport/rpc"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -73,7 +74,7 @@ func TestEvents(t *testing.T) {
 
 	// The draft's place of the capability is outside of the SDK's type.
 	r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"initialize",`+
-		`"params":{"protocolVersion":%q,"capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}`, versions[0])))
+		`"params":{"protocolVersion":%q,"capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}`, rpc.Handshakes[0])))
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
 	res, err := as("agent").Do(r)
@@ -90,7 +91,7 @@ func TestEvents(t *testing.T) {
 		} `json:"result"`
 	}
 	if err != nil || json.Unmarshal([]byte(data), &answer) != nil || string(answer.Result.Capabilities["events"]) != "{}" ||
-		answer.Result.Version != versions[0] || answer.Result.Capabilities["tools"] == nil {
+		answer.Result.Version != rpc.Handshakes[0] || answer.Result.Capabilities["tools"] == nil {
 		t.Errorf("%s, %v", text, err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"agentsite/cmd/internal/e2e/harness"
+	"agentsite/cmd/internal/e2e/harness/events"
 	"agentsite/device"
 )
 
@@ -36,7 +37,7 @@ func BenchmarkEvents(b *testing.B) {
 		for ctx.Err() == nil {
 			next := time.Hour
 			for _, params := range all {
-				r, err := s.AskEvents(ctx, s.Token, "events/poll", params)
+				r, err := events.Ask(ctx, s, s.Token, "events/poll", params)
 				if ctx.Err() != nil {
 					return
 				}
@@ -54,7 +55,7 @@ func BenchmarkEvents(b *testing.B) {
 	follow := func(s *harness.Site) {
 		for _, params := range conditions() {
 			clients.Go(func() {
-				err := s.StreamEvents(ctx, s.Token, params, func(harness.EventNotification) { notified.Add(1) })
+				err := events.Stream(ctx, s, s.Token, params, func(events.Notification) { notified.Add(1) })
 				if ctx.Err() == nil {
 					b.Error(err)
 				}

@@ -14,6 +14,7 @@ import (
 
 	"agentsite/agents"
 	"agentsite/cmd/internal/e2e/harness"
+	"agentsite/cmd/internal/e2e/harness/events"
 	"agentsite/device"
 )
 
@@ -25,7 +26,7 @@ type identities struct {
 	wrong []string
 }
 
-func (s *identities) add(o harness.Occurrence) {
+func (s *identities) add(o events.Occurrence) {
 	what := fmt.Sprintf("%s %s %s %s", o.Name, o.Data.Output, o.Data.Value, o.Timestamp)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -46,7 +47,7 @@ type told struct {
 	last      bool // the last move was told
 }
 
-func (s *told) add(o harness.Occurrence) {
+func (s *told) add(o events.Occurrence) {
 	s.all.add(o)
 	s.all.mu.Lock()
 	defer s.all.mu.Unlock()
@@ -68,7 +69,7 @@ func (s *told) over() bool { s.all.mu.Lock(); defer s.all.mu.Unlock(); return s.
 // half a minute, in which the site stores each move.
 func TestTenThousandEvents(t *testing.T) {
 	const outputs, moves, memory = 63, 10_000, 32 // MB more; a request is of 64 outputs at most
-	hangs, prompt := harness.NewWebhook(t), harness.NewWebhook(t)
+	hangs, prompt := events.NewReceiver(t), events.NewReceiver(t)
 	var y strings.Builder
 	fmt.Fprintf(&y, "site: { name: many }\nhttp: { push_hosts: [ %q, %q ] }\ndevices:\n", hangs.Host, prompt.Host)
 	y.WriteString("  last: { driver: sim, model: dimmer, min_off: 0s }\n")
@@ -83,11 +84,11 @@ func TestTenThousandEvents(t *testing.T) {
 	defer func() { stop(); running.Wait() }()
 
 	all := map[string]any{"name": "output.moved", "arguments": map[string]any{}, "cursor": nil}
-	subscribe := func(to *harness.Webhook, args map[string]any) {
+	subscribe := func(to *events.Receiver, args map[string]any) {
 		t.Helper()
 		p := map[string]any{"name": "output.moved", "arguments": args, "cursor": nil,
 			"delivery": map[string]any{"mode": "webhook", "url": to.URL, "secret": to.Secret}}
-		if r, err := site.AskEvents(ctx, watcher, "events/subscribe", p); err != nil || r.ID == "" {
+		if r, err := events.Ask(ctx, site, watcher, "events/subscribe", p); err != nil || r.ID == "" {
 			t.Fatalf("%v %+v\n%s", err, r, site.Log)
 		}
 	}
@@ -100,7 +101,7 @@ func TestTenThousandEvents(t *testing.T) {
 	active := make(chan struct{})
 	running.Go(func() {
 		first := sync.OnceFunc(func() { close(active) })
-		err := site.StreamEvents(ctx, watcher, all, func(n harness.EventNotification) {
+		err := events.Stream(ctx, site, watcher, all, func(n events.Notification) {
 			switch n.Method {
 			case "notifications/events/active":
 				streamed.cut(n.Params.Truncated)
@@ -121,14 +122,14 @@ func TestTenThousandEvents(t *testing.T) {
 	case <-time.After(20 * time.Second):
 		t.Fatalf("no stream\n%s", site.Log)
 	}
-	begin, err := site.AskEvents(ctx, watcher, "events/poll", all)
+	begin, err := events.Ask(ctx, site, watcher, "events/poll", all)
 	if err != nil || len(begin.Events) > 0 || begin.Cursor == nil {
 		t.Fatalf("%v %+v", err, begin)
 	}
 	running.Go(func() {
 		for cursor := begin.Cursor; ; {
 			p := map[string]any{"name": "output.moved", "arguments": map[string]any{}, "cursor": cursor}
-			r, err := site.AskEvents(ctx, watcher, "events/poll", p)
+			r, err := events.Ask(ctx, site, watcher, "events/poll", p)
 			if ctx.Err() != nil {
 				return
 			}
@@ -194,7 +195,7 @@ func TestTenThousandEvents(t *testing.T) {
 		}
 	}()
 	harness.WaitFor(t, time.Minute, "the prompt receiver is told", func() bool {
-		return slices.ContainsFunc(prompt.Deliveries(), func(d harness.Delivery) bool {
+		return slices.ContainsFunc(prompt.Deliveries(), func(d events.Delivery) bool {
 			return d.Data.Output == "last/level"
 		})
 	})

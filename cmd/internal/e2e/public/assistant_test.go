@@ -17,6 +17,7 @@ import (
 	"agentsite/agents/llm/chat"
 	"agentsite/agents/llm/chat/chattest"
 	"agentsite/cmd/internal/e2e/harness"
+	"agentsite/cmd/internal/e2e/harness/events"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -25,7 +26,7 @@ import (
 // garden is a place with a soil sensor, a valve and a gardener, which is a language model.
 type garden struct {
 	*place
-	hook     *harness.Webhook
+	hook     *events.Receiver
 	valve    string        // the file with the state of its pin
 	moisture atomic.Uint64 // of the soil, in %
 	read     atomic.Uint64 // how often the sensor was
@@ -45,7 +46,7 @@ agents:
 func newGarden(t *testing.T) *garden {
 	t.Helper()
 	const name = "garden.example.org"
-	g := &garden{hook: harness.NewWebhook(t), valve: filepath.Join(harness.TempDir(t), "valve")}
+	g := &garden{hook: events.NewReceiver(t), valve: filepath.Join(harness.TempDir(t), "valve")}
 	g.moisture.Store(45)
 	sensor := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		g.read.Add(1)
@@ -105,7 +106,7 @@ type (
 	listParams struct{ mcp.ParamsBase }
 	// listed is an event, or a type of events with its ways.
 	listed struct {
-		harness.Occurrence
+		events.Occurrence
 		Delivery []string `json:"delivery"`
 	}
 )
@@ -168,7 +169,7 @@ func (a *assistant) call(t *testing.T, tool string, args map[string]any) string 
 }
 
 // subscribe has events sent to a receiver, and returns the subscription.
-func (a *assistant) subscribe(t *testing.T, to *harness.Webhook, name string, args map[string]any) *eventResult {
+func (a *assistant) subscribe(t *testing.T, to *events.Receiver, name string, args map[string]any) *eventResult {
 	t.Helper()
 	r, err := mcp.CallCustomMethod[*eventParams, *eventResult](t.Context(), a.session, "events/subscribe", &eventParams{
 		Name: name, Arguments: args, Delivery: map[string]any{"mode": "webhook", "url": to.URL, "secret": to.Secret},

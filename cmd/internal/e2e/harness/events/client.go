@@ -1,6 +1,6 @@
 //go:build e2e
 
-package harness
+package events
 
 import (
 	"bufio"
@@ -10,10 +10,12 @@ import (
 	"io"
 	"net/http"
 	"strings"
+
+	"agentsite/cmd/internal/e2e/harness"
 )
 
-// EventResult holds the fields of the results of events/poll and events/subscribe.
-type EventResult struct {
+// Result holds the fields of the results of events/poll and events/subscribe.
+type Result struct {
 	Events     []Occurrence `json:"events"`
 	ID         string       `json:"id"`
 	Cursor     *string      `json:"cursor"`
@@ -22,9 +24,9 @@ type EventResult struct {
 	NextPollMs float64      `json:"nextPollMs"`
 }
 
-// EventNotification is a notification of events/stream. Error is there where the Method says that the subscription is
+// Notification is a notification of events/stream. Error is there where the Method says that the subscription is
 // over, or has a difficulty.
-type EventNotification struct {
+type Notification struct {
 	Method string `json:"method"`
 	Params struct {
 		Occurrence
@@ -33,8 +35,8 @@ type EventNotification struct {
 	} `json:"params"`
 }
 
-// callEvents sends a request of events/* of the newest revision, and returns the open answer.
-func (r *Site) callEvents(ctx context.Context, token, method string, params map[string]any) (*http.Response, error) {
+// call sends a request of events/* of the newest revision, and returns the open answer.
+func call(ctx context.Context, r *harness.Site, token, method string, params map[string]any) (*http.Response, error) {
 	all := map[string]any{"_meta": map[string]any{
 		"io.modelcontextprotocol/protocolVersion": "2026-07-28",
 		"io.modelcontextprotocol/clientCapabilities": map[string]any{
@@ -52,20 +54,19 @@ func (r *Site) callEvents(ctx context.Context, token, method string, params map[
 	if err != nil {
 		return nil, err
 	}
-	headers := callHeaders(token, "")
-	for i := 0; i < len(headers); i += 2 {
-		q.Header.Set(headers[i], headers[i+1])
-	}
-	q.Header.Set("Mcp-Method", method)
-	q.Header.Del("Mcp-Name") // goes with none of events/*
+	q.Header.Set("Authorization", "Bearer "+token)
+	q.Header.Set("Content-Type", "application/json")
+	q.Header.Set("Accept", "application/json, text/event-stream")
+	q.Header.Set("Mcp-Protocol-Version", "2026-07-28")
+	q.Header.Set("Mcp-Method", method) // Mcp-Name goes with none of events/*
 	return http.DefaultClient.Do(q)
 }
 
-// AskEvents asks by events/poll or events/subscribe.
-func (r *Site) AskEvents(
-	ctx context.Context, token, method string, params map[string]any,
-) (out EventResult, err error) {
-	res, err := r.callEvents(ctx, token, method, params)
+// Ask asks a site by events/poll or events/subscribe.
+func Ask(
+	ctx context.Context, r *harness.Site, token, method string, params map[string]any,
+) (out Result, err error) {
+	res, err := call(ctx, r, token, method, params)
 	if err != nil {
 		return out, err
 	}
@@ -75,7 +76,7 @@ func (r *Site) AskEvents(
 		return out, err
 	}
 	var answer struct {
-		Result *EventResult    `json:"result"`
+		Result *Result         `json:"result"`
 		Error  json.RawMessage `json:"error"`
 	}
 	if err := json.Unmarshal(text, &answer); err != nil || answer.Result == nil {
@@ -84,11 +85,11 @@ func (r *Site) AskEvents(
 	return *answer.Result, nil
 }
 
-// StreamEvents calls each for the notifications of events/stream, until ctx ends or the site ends it.
-func (r *Site) StreamEvents(
-	ctx context.Context, token string, params map[string]any, each func(EventNotification),
+// Stream calls each for the notifications of events/stream, until ctx ends or the site ends it.
+func Stream(
+	ctx context.Context, r *harness.Site, token string, params map[string]any, each func(Notification),
 ) error {
-	res, err := r.callEvents(ctx, token, "events/stream", params)
+	res, err := call(ctx, r, token, "events/stream", params)
 	if err != nil {
 		return err
 	}
@@ -104,7 +105,7 @@ func (r *Site) StreamEvents(
 			return err
 		}
 		if data, ok := strings.CutPrefix(line, "data:"); ok {
-			var n EventNotification
+			var n Notification
 			if err := json.Unmarshal([]byte(data), &n); err != nil {
 				return fmt.Errorf("%w in %.200s", err, data)
 			}

@@ -1,6 +1,7 @@
 //go:build e2e
 
-package harness
+// Package events is a client of MCP events for tests, and a receiver of them by webhook.
+package events
 
 import (
 	"crypto/hmac"
@@ -19,6 +20,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"agentsite/cmd/internal/e2e/harness"
 )
 
 // Occurrence is an event as the MCP extension for events has it, by poll, stream or webhook.
@@ -35,7 +38,7 @@ type Occurrence struct {
 	} `json:"data"`
 }
 
-// Delivery is a message to a Webhook: an Occurrence, or of the Type gap or terminated.
+// Delivery is a message to a Receiver: an Occurrence, or of the Type gap or terminated.
 type Delivery struct {
 	Occurrence
 	Type  string `json:"type"`
@@ -47,9 +50,9 @@ type Delivery struct {
 	Subscription string `json:"-"` // the header X-MCP-Subscription-Id
 }
 
-// Webhook is a receiver of events over HTTPS. It answers challenges, and fails the test where a message is not signed
+// Receiver is a receiver of events over HTTPS. It answers challenges, and fails the test where a message is not signed
 // by its Secret (Standard Webhooks, v1).
-type Webhook struct {
+type Receiver struct {
 	URL, Secret string
 	Host        string // for push_hosts
 	Certificate string // the file that a site has to trust
@@ -65,10 +68,10 @@ type Webhook struct {
 	hangs      bool
 }
 
-// NewWebhook starts a receiver, which ends with the test.
-func NewWebhook(t testing.TB) *Webhook {
+// NewReceiver starts a receiver, which ends with the test.
+func NewReceiver(t testing.TB) *Receiver {
 	t.Helper()
-	w := &Webhook{t: t, key: make([]byte, 32), hang: make(chan struct{})}
+	w := &Receiver{t: t, key: make([]byte, 32), hang: make(chan struct{})}
 	rand.Read(w.key)
 	w.Secret = "whsec_" + base64.StdEncoding.EncodeToString(w.key)
 	s := httptest.NewUnstartedServer(w)
@@ -77,7 +80,7 @@ func NewWebhook(t testing.TB) *Webhook {
 	t.Cleanup(s.Close)
 	t.Cleanup(func() { close(w.hang) }) // before
 	w.URL, w.Host = s.URL+"/hook", strings.TrimPrefix(s.URL, "https://")
-	w.Certificate = filepath.Join(TempDir(t), "receiver.pem")
+	w.Certificate = filepath.Join(harness.TempDir(t), "receiver.pem")
 	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
 	if err := os.WriteFile(w.Certificate, text, 0o600); err != nil {
 		t.Fatal(err)
@@ -86,39 +89,39 @@ func NewWebhook(t testing.TB) *Webhook {
 }
 
 // Program returns the arguments for a site that trusts the receiver's certificate, which all receivers have.
-func (w *Webhook) Program(more ...string) []string {
-	return append([]string{"env", "SSL_CERT_FILE=" + w.Certificate, Need(w.t, "the program", Program), "run"}, more...)
+func (w *Receiver) Program(more ...string) []string {
+	return append([]string{"env", "SSL_CERT_FILE=" + w.Certificate, harness.Need(w.t, "the program", harness.Program), "run"}, more...)
 }
 
 // Hang has the receiver leave messages unanswered, except challenges.
-func (w *Webhook) Hang() {
+func (w *Receiver) Hang() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.hangs = true
 }
 
 // Hanging returns how many messages wait for an answer.
-func (w *Webhook) Hanging() int {
+func (w *Receiver) Hanging() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.hanging
 }
 
 // Challenges returns how many challenges were answered.
-func (w *Webhook) Challenges() int {
+func (w *Receiver) Challenges() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.challenges
 }
 
 // Deliveries returns what has come, without challenges, in this order.
-func (w *Webhook) Deliveries() []Delivery {
+func (w *Receiver) Deliveries() []Delivery {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.all)
 }
 
-func (w *Webhook) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+func (w *Receiver) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
 	if err != nil {
 		return // the site was killed
@@ -151,7 +154,7 @@ func (w *Webhook) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 }
 
 // wait waits until the sender gives up, or the test ends.
-func (w *Webhook) wait(r *http.Request) {
+func (w *Receiver) wait(r *http.Request) {
 	w.mu.Lock()
 	w.hanging++
 	w.mu.Unlock()
@@ -165,7 +168,7 @@ func (w *Webhook) wait(r *http.Request) {
 }
 
 // signed reports whether one of the message's signatures is by the secret.
-func (w *Webhook) signed(h http.Header, body []byte) bool {
+func (w *Receiver) signed(h http.Header, body []byte) bool {
 	sum := hmac.New(sha256.New, w.key)
 	io.WriteString(sum, h.Get("webhook-id")+"."+h.Get("webhook-timestamp")+".")
 	sum.Write(body)

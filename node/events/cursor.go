@@ -9,6 +9,7 @@ import (
 	"errors"
 	"hash/fnv"
 	"math"
+	"time"
 
 	"agentsite/agents"
 	"agentsite/device"
@@ -23,6 +24,7 @@ type state struct {
 	run    uint64 // of the process
 	number uint64 // of the next entry of the ring
 	replay uint16 // events of the pages before, of which each said that there are more
+	quiet  uint8  // pages before, one after the other, without an event
 	met    bool   // a condition was true, and Until has not been since
 	since  int64  // recorded time since when a condition is true that is not met yet, or of a change that waits; 0 for none
 	told   int64  // recorded time of the last change of a state that was told
@@ -39,7 +41,7 @@ type slot struct {
 }
 
 const (
-	headBytes = 1 + 8 + 8 + 2 + 1 + 8 + 8
+	headBytes = 1 + 8 + 8 + 2 + 1 + 1 + 8 + 8
 	slotBytes = 4 + 4 + 8 + 2 + 1 + 8 + 8
 	maxCursor = (headBytes+maxPoints*slotBytes+28)*4/3 + 4
 	format    = 1
@@ -51,7 +53,7 @@ var errCursor = errors.New("a cursor of another event, caller or site")
 type sealer struct{ cipher.AEAD }
 
 func newSealer(secret string) sealer {
-	key := sha256.Sum256([]byte("agentsite cursors of events\x00" + secret))
+	key := sha256.Sum256([]byte("cursors of MCP events\x00" + secret))
 	block, err := aes.NewCipher(key[:])
 	if err != nil {
 		panic(err) // the key has the right length
@@ -79,7 +81,7 @@ func (s sealer) close(p *plan, st *state) string {
 	b = binary.BigEndian.AppendUint64(append(b, format), st.run)
 	b = binary.BigEndian.AppendUint64(b, st.number)
 	b = binary.BigEndian.AppendUint16(b, st.replay)
-	b = append(b, bit(st.met))
+	b = append(b, st.quiet, bit(st.met))
 	b = binary.BigEndian.AppendUint64(b, uint64(st.since))
 	b = binary.BigEndian.AppendUint64(b, uint64(st.told))
 	for i := range st.slots {
@@ -123,8 +125,8 @@ func (s sealer) open(p *plan, cursor string) (st state, err error) {
 		return st, errCursor
 	}
 	st.run, st.number = binary.BigEndian.Uint64(b[1:]), binary.BigEndian.Uint64(b[9:])
-	st.replay, st.met = binary.BigEndian.Uint16(b[17:]), b[19] != 0
-	st.since, st.told = int64(binary.BigEndian.Uint64(b[20:])), int64(binary.BigEndian.Uint64(b[28:]))
+	st.replay, st.quiet, st.met = binary.BigEndian.Uint16(b[17:]), b[19], b[20] != 0
+	st.since, st.told = int64(binary.BigEndian.Uint64(b[21:])), int64(binary.BigEndian.Uint64(b[29:]))
 	for b = b[headBytes:]; len(b) > 0; b = b[slotBytes:] {
 		for _, of := range p.points {
 			if tag(of.Point) != binary.BigEndian.Uint32(b) {
@@ -157,4 +159,15 @@ func value(t device.Type, n float64, of agents.Point) (v device.Value) {
 		}
 	}
 	return v
+}
+
+// pause returns after what time it is worth to poll again, where it changes something at all after base. The longer
+// nothing has happened, the longer it is: each poll wakes the board.
+func (st *state) pause(base time.Duration, events int) time.Duration {
+	if events > 0 {
+		st.quiet = 0
+	} else if st.quiet < math.MaxUint8 {
+		st.quiet++
+	}
+	return max(base, min(base*time.Duration(max(1, st.quiet)), quietPoll))
 }

@@ -27,6 +27,7 @@ import (
 
 const (
 	nextPoll  = 5 * time.Second
+	quietPoll = 40 * time.Second
 	maxReplay = 24 * time.Hour // of recorded time
 	maxChain  = 1000           // events of pages that follow each other without an end
 	maxPage   = 100
@@ -193,8 +194,8 @@ func (s *Source) pollRing(pl *plan, r event.Request, st state) (page event.Page)
 	}
 	now, _ := s.Now()
 	owner := s.Node.Owner(pl.who) == nil
-	page.Truncated, page.Next = !whole, nextPoll
-	cursor := state{run: s.run, number: next - uint64(len(all))}
+	page.Truncated = !whole
+	cursor := state{run: s.run, quiet: st.quiet, number: next - uint64(len(all))}
 	for i := range all {
 		o := &all[i]
 		data := pl.occurred(o, pl.who, owner)
@@ -211,6 +212,7 @@ func (s *Source) pollRing(pl *plan, r event.Request, st state) (page event.Page)
 			ID: o.ID, Name: pl.name, At: o.At, Sure: o.Sure, Data: encode(data), Cursor: s.seal.close(pl, &cursor),
 		})
 	}
+	page.Next = cursor.pause(nextPoll, len(page.Events))
 	page.Cursor = s.seal.close(pl, &cursor)
 	return page
 }
@@ -307,7 +309,7 @@ func (pl *plan) id(run uint64, address string, m history.Mark, v device.Value) s
 		condition = string(pl.canonical)
 	}
 	h := sha256.New()
-	fmt.Fprintf(h, "agentsite event\x00%s\x00%s\x00%s\x00%d\x00%d\x00%d\x00%d\x00%v", pl.name, condition, address, run, m.Run,
+	fmt.Fprintf(h, "MCP event\x00%s\x00%s\x00%s\x00%d\x00%d\x00%d\x00%d\x00%v", pl.name, condition, address, run, m.Run,
 		m.At, m.N, v.Any())
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:16])
 }

@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -80,8 +81,8 @@ func (t *teller) tell(ctx context.Context) error {
 		t.state.replay += uint16(len(t.page.Events))
 	}
 	t.page.Truncated = t.page.Truncated || !whole || !all
+	t.page.Next = t.state.pause(t.next(), len(t.page.Events))
 	t.page.Cursor = s.seal.close(pl, &t.state)
-	t.page.Next = t.next()
 	return nil
 }
 
@@ -283,18 +284,19 @@ func (t *teller) charge(address string) {
 	}
 }
 
-// next returns when it is worth to poll again.
+// next returns after what time a point of the request may be read again.
 func (t *teller) next() time.Duration {
 	if t.plan.when == nil {
 		return nextPoll
 	}
-	next := nextPoll
+	next := time.Duration(0)
 	for _, good := range t.plan.goodFor {
-		if good > 0 { // three periods
-			next = max(time.Second, time.Duration(good)*time.Millisecond/3)
+		period := max(time.Second, time.Duration(good)*time.Millisecond/3)
+		if good > 0 && (next == 0 || period < next) {
+			next = period
 		}
 	}
-	return next
+	return cmp.Or(next, nextPoll)
 }
 
 type readingData struct {

@@ -19,7 +19,7 @@ import (
 // maxPoints bounds the points of a request, and with them its cursor.
 const maxPoints = 64
 
-// state is what a cursor holds: the place in the records, and what the events after it depend on.
+// state is the content of a cursor: the place in the records, and what the events after it depend on.
 type state struct {
 	run    uint64 // of the process
 	number uint64 // of the next entry of the ring
@@ -144,7 +144,7 @@ func (s sealer) open(p *plan, cursor string) (st state, err error) {
 	return st, nil
 }
 
-// value returns a value of a cursor. A text is known by its tag among those that the point can have.
+// value returns a value of a cursor. A text is known by its tag among the texts that the point can have.
 func value(t device.Type, n float64, of agents.Point) (v device.Value) {
 	switch t {
 	case device.TypeNumber:

@@ -31,7 +31,7 @@ const (
 	maxReplay = 24 * time.Hour // of recorded time
 	maxChain  = 1000           // events of pages that follow each other without an end
 	maxPage   = 100
-	// settle is how long a record can wait for an earlier one of another point.
+	// settle is the longest that a record can wait for an earlier one of another point.
 	settle = time.Second
 	// A page that a permission's rate does not allow yet is tried again less and less often.
 	retryMin = time.Second

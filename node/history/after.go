@@ -26,7 +26,7 @@ type Entry struct {
 	Cause  string
 }
 
-// disorder is how much earlier than another one a record of another point can be that comes after it.
+// disorder is the longest by which a record of another point can be earlier than one before it.
 const disorder = 5000 // ms
 
 // Marks returns the places after the newest records of points, and the place of now. A record can come later than it was

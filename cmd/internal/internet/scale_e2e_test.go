@@ -105,7 +105,7 @@ func watched(t *testing.T, usual time.Duration) time.Duration {
 	return d
 }
 
-// memoryLimit is where the garbage is collected more often. What is alive may exceed it.
+// memoryLimit is the size from which garbage is collected more often. What is alive may exceed it.
 const memoryLimit = 11 << 30
 
 // simulate runs one size, and says what that took.

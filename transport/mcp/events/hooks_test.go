@@ -248,7 +248,7 @@ func TestHookTTL(t *testing.T) {
 		if len(r.got) > 0 || strings.Contains(r.stored(), "hooks.example.com") {
 			t.Error(r.stored())
 		}
-		// It has lapsed: the cursor is where it goes on.
+		// It has lapsed, and goes on at the cursor.
 		r.subscribe(t, caller, ask(hookURL, secretOf("a"), `,"cursor":"0"`))
 		r.next(t, "verification")
 		r.next(t, "e1")

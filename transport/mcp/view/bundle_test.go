@@ -41,7 +41,7 @@ func bundle(t *testing.T) string {
 	return strings.NewReplacer("{{style}}", parts[".css"], "{{script}}", parts[".js"]).Replace(string(page))
 }
 
-// TestBundle: view.html is what its sources give, and small.
+// TestBundle: view.html is current, and small.
 func TestBundle(t *testing.T) {
 	want := bundle(t)
 	if *update {

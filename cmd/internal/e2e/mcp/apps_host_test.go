@@ -30,7 +30,7 @@ import (
 
 var pictures = flag.String("pictures", "", "how the files begin to which TestApps writes pictures of the view; none when left out")
 
-// policy is what a host of MCP Apps lets a page load that declares nothing, by the specification of 2026-01-26.
+// policy holds the sources that a host of MCP Apps lets a page load from that declares nothing, by the specification of 2026-01-26.
 const policy = "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; " +
 	"img-src 'self' data:; media-src 'self' data:; connect-src 'none'"
 

@@ -4,7 +4,6 @@ package mcp
 
 import (
 	"fmt"
-	"net/http"
 	"os/exec"
 	"testing"
 	"time"
@@ -28,25 +27,11 @@ func showInInspector(t *testing.T, era string) {
 	t.Parallel()
 	a := startApps(t)
 	a.expected = "ERR_NAME_NOT_RESOLVED" // its fonts are elsewhere
-	kept, port, said := harness.TempDir(t), harness.FreePort(t), new(harness.LogBuffer)
-	cmd := exec.Command(harness.Need(t, "Node 22", harness.NodeProgram), npm.Path(npm.Inspector), "--server-url", a.site.URL+"/mcp", "--transport", "http",
-		"--protocol-era", era, "--header", "Authorization: Bearer "+a.site.Token)
-	cmd.Dir = kept
-	cmd.Env = append(cmd.Environ(), "HOME="+kept, "MCP_STORAGE_DIR="+kept, "MCP_INSPECTOR_SECRET_STORE=file",
-		"CLIENT_PORT="+port, "MCP_SANDBOX_PORT=0", "MCP_INSPECTOR_API_TOKEN=secret", "MCP_AUTO_OPEN_ENABLED=false")
-	cmd.Stdout, cmd.Stderr = said, said
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	page := "http://127.0.0.1:" + port
-	harness.WaitFor(t, 30*time.Second, "the Inspector listens", func() bool {
-		res, err := http.Get(page)
-		if err == nil {
-			res.Body.Close()
-		}
-		return err == nil
-	})
+	cmd := exec.Command(harness.Need(t, "Node 22", harness.NodeProgram), npm.Path(npm.Inspector),
+		"--server-url", a.site.URL+"/mcp", "--transport", "http", "--protocol-era", era,
+		"--header", "Authorization: Bearer "+a.site.Token)
+	cmd.Dir = harness.TempDir(t)
+	page, said := npm.ServeInspector(t, cmd)
 	defer func() {
 		if t.Failed() {
 			t.Logf("%v\n%s", a.inHost("location.href + document.body.innerText"), said)

@@ -13,7 +13,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// check is what the view shows of a tool's result.
+// check names what the view shows of a tool's result.
 type check struct {
 	tool string
 	args map[string]any

@@ -4,7 +4,6 @@ package public
 
 import (
 	"fmt"
-	"net/http"
 	"testing"
 	"time"
 
@@ -19,23 +18,8 @@ import (
 func TestInspectorPage(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
-	kept, port, said := harness.TempDir(t), harness.FreePort(t), new(harness.LogBuffer)
-	cmd := p.node(t, npm.Path(npm.Inspector), "--server-url", p.url, "--transport", "http", "--protocol-era", "modern")
-	cmd.Env = append(cmd.Env, "HOME="+kept, "MCP_STORAGE_DIR="+kept, "MCP_INSPECTOR_SECRET_STORE=file",
-		"CLIENT_PORT="+port, "MCP_SANDBOX_PORT=0", "MCP_INSPECTOR_API_TOKEN=secret", "MCP_AUTO_OPEN_ENABLED=false")
-	cmd.Stdout, cmd.Stderr = said, said
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	page := "http://127.0.0.1:" + port
-	harness.WaitFor(t, 20*time.Second, "the Inspector listens", func() bool {
-		res, err := http.Get(page)
-		if err == nil {
-			res.Body.Close()
-		}
-		return err == nil
-	})
+	page, said := npm.ServeInspector(t,
+		p.node(t, npm.Path(npm.Inspector), "--server-url", p.url, "--transport", "http", "--protocol-era", "modern"))
 
 	// The pages that Chromium keeps for its back button keep their streams, which are all that it has for a host after
 	// three sign-ins. The Inspector's fonts are elsewhere.

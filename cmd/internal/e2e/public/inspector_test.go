@@ -5,7 +5,6 @@ package public
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"agentsite/cmd/internal/e2e/harness"
 	"agentsite/cmd/internal/e2e/harness/npm"

@@ -29,6 +29,19 @@ func (n *Node) Readable(p agents.Principal) ([]agents.Point, error) {
 	return all, nil
 }
 
+// MayRead returns why ChargeRead would refuse. It charges nothing.
+func (n *Node) MayRead(p agents.Principal, points []string) error {
+	if err := known(p); err != nil {
+		return err
+	}
+	for _, address := range points { // each may be of another permission
+		if err := n.May(p, readOf(address)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // ChargeRead charges the permissions of p for readings of points that it is told, as Read would.
 func (n *Node) ChargeRead(p agents.Principal, points []string) error {
 	if err := known(p); err != nil {

@@ -59,13 +59,22 @@ func (n *Node) readPast(ctx context.Context) (leave func(), err error) {
 	}
 }
 
-// ReadPast waits for one of the slots for reads of the past, for p. The caller releases it by
-// leave.
+// ReadPast waits for one of the slots for reads of the past, for p. The caller releases it by leave. It is a Busy fault
+// for a caller with too many of them: the slots are for all.
 func (n *Node) ReadPast(ctx context.Context, p agents.Principal) (leave func(), err error) {
 	if err := known(p); err != nil {
 		return nil, err
 	}
-	return n.readPast(ctx)
+	place, err := n.Hold(p, replays)
+	if err != nil {
+		return nil, err
+	}
+	release, err := n.readPast(ctx)
+	if err != nil {
+		place.Leave()
+		return nil, err
+	}
+	return func() { release(); place.Leave() }, nil
 }
 
 // rangeOf returns the range of time that a request asks for; now is the end of one without an end.

@@ -20,6 +20,7 @@ const (
 	approvals                  // calls that wait for an owner's word
 	wishes                     // for more permission that wait for an owner, or that one refused
 	programs                   // calls of other programs' tools that run
+	replays                    // reads of the past beside read_history
 	quotas
 )
 
@@ -40,6 +41,7 @@ var bounds = [quotas]struct {
 	approvals:     {4, 8, 32, 8, "calls wait for the owner's approval"},
 	wishes:        {4, 8, 32, 8, "calls ask for more permission"},
 	programs:      {2, 4, 8, 4, "calls of other programs are running"},
+	replays:       {2, 4, 8, 8, "replays of the past are running"},
 }
 
 // account is the holder of quotas. All principals whose permission descends from the same grantee

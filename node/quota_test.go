@@ -74,6 +74,31 @@ func TestQuotas(t *testing.T) {
 	}
 }
 
+// TestReplays: a caller that replays the past without an end waits for itself, and does not fill the queue for the slots.
+func TestReplays(t *testing.T) {
+	d, _ := seenDesk()
+	for range bounds[replays].most {
+		place, err := d.Hold(shy, replays)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer place.Leave()
+	}
+	if _, err := d.ReadPast(t.Context(), shy); device.AsFault(err).Kind != device.Busy {
+		t.Errorf("one more: %v", err)
+	}
+	for range 3 { // each place is given back
+		leave, err := d.ReadPast(t.Context(), agents.Principal{ID: "did:key:other"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		leave()
+	}
+	if n := len(d.held[replays].held); n != 1 {
+		t.Errorf("%d accounts hold places", n)
+	}
+}
+
 // TestStopBesideCalls: running calls keep no caller from a return to safe, their own caller
 // included.
 func TestStopBesideCalls(t *testing.T) {

@@ -42,6 +42,7 @@ const (
 type Options struct {
 	Node interface {
 		Readable(agents.Principal) ([]agents.Point, error)
+		MayRead(p agents.Principal, points []string) error
 		ChargeRead(p agents.Principal, points []string) error
 		Offer(context.Context, agents.Principal) (*agents.Offer, error)
 		Owner(agents.Principal) error
@@ -54,7 +55,7 @@ type Options struct {
 	}
 	History interface {
 		Marks(points []string) ([]history.Mark, history.Mark)
-		After(points []string, marks []history.Mark, yield func(history.Entry) bool) (whole bool)
+		After(points []string, marks []history.Mark, since int64, yield func(history.Entry) bool) (whole bool)
 	}
 	Occurrences *occurrence.Source // nil for none
 	Tasks       interface {
@@ -162,16 +163,34 @@ func (s *Source) poll(
 	if of, _ := find(pl.name); of.fits == nil {
 		return s.pollRing(pl, r, st), 0, nil
 	}
+	if r.Cursor != "" { // before a look: with a rate that is used up, nobody learns whether there are events
+		if err := s.Node.MayRead(pl.who, pl.addresses); err != nil {
+			return page, 0, s.refused(err)
+		}
+	}
 	t := &teller{source: s, plan: pl, request: r, state: st}
 	if err := t.tell(ctx); err != nil {
 		return page, 0, err
 	}
-	if len(t.page.Events) > 0 {
-		if err := s.Node.ChargeRead(pl.who, t.about); err != nil {
-			return page, 0, s.refused(err)
+	return t.page, t.due, s.charge(t)
+}
+
+// charge charges for the readings in a page, as many as the caller would read for them, and leaves out the events
+// that a rate does not allow yet.
+func (s *Source) charge(t *teller) error {
+	for i, about := range t.about {
+		err := s.Node.ChargeRead(t.plan.who, about)
+		if err == nil {
+			continue
 		}
+		if i == 0 || device.AsFault(err).Kind != device.Busy {
+			return s.refused(err)
+		}
+		t.page.Events = t.page.Events[:i]
+		t.page.Cursor, t.page.More, t.due = t.page.Events[i-1].Cursor, true, 0
+		return nil
 	}
-	return t.page, t.due, nil
+	return nil
 }
 
 // refused returns why a caller is not told of readings.

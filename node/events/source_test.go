@@ -206,6 +206,49 @@ func TestRate(t *testing.T) {
 	})
 }
 
+// TestCharged: each event costs what a reading costs, and the rest of a page is told when the rate allows it. While it is
+// used up, a poll is refused whether something happened or not: otherwise conditions would tell values for nothing.
+func TestCharged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		time.Sleep(time.Minute)
+		r := ask(ConditionMet, `{"when":"soil/moisture > 0 %","until":"soil/moisture > 0 %"}`)
+		w.poll(t, &r)
+		for i := range 10 {
+			w.read("soil/moisture", device.Number(float64(i+1)))
+			time.Sleep(time.Second)
+		}
+		w.set(func() { w.left = 3 })
+		page := w.poll(t, &r)
+		if len(page.Events) != 3 || !page.More || page.Cursor != page.Events[2].Cursor {
+			t.Errorf("%q, more %v", told(page), page.More)
+		}
+		w.set(func() { w.left = 0 })
+		if rest := w.poll(t, &r); len(rest.Events) != 2 || rest.More || rest.Events[0].ID == page.Events[2].ID {
+			t.Errorf("%q, more %v", told(rest), rest.More)
+		}
+		w.set(func() { w.busy = true })
+		if page, err := w.Poll(t.Context(), ann, r); err == nil || device.AsFault(err).Kind != device.Busy {
+			t.Errorf("nothing happened: %q, %v", told(page), err)
+		}
+	})
+}
+
+// TestGone: for a caller that has gone the past is not read to its end.
+func TestGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		r := ask(PointCrossed, `{"point":"soil/moisture","above":0}`)
+		w.poll(t, &r)
+		w.read("soil/moisture", device.Number(1))
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if page, err := w.Poll(ctx, ann, r); !errors.Is(err, context.Canceled) {
+			t.Errorf("%q, %v", told(page), err)
+		}
+	})
+}
+
 // TestRequests: equal requests have equal bytes, and others get an error that says what to do.
 func TestRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -20,7 +20,7 @@ type teller struct {
 	request event.Request
 	state   state
 	page    event.Page
-	about   []string      // the points of the page's events
+	about   [][]string    // the points of each of the page's events
 	due     time.Duration // after which there may be more without a record; 0 for never
 
 	run   uint64 // of this process, for a history in memory only; 0 otherwise
@@ -56,13 +56,19 @@ func (t *teller) tell(ctx context.Context) error {
 	}
 	held := false // records wait for earlier ones
 	ordered := pl.when != nil && len(pl.points) > 1
-	all := s.History.After(pl.addresses, marks, func(e history.Entry) bool {
+	all := s.History.After(pl.addresses, marks, now.At-maxReplay.Milliseconds(), func(e history.Entry) bool {
+		if ctx.Err() != nil { // a day of many points takes a small board many seconds
+			return false
+		}
 		if held = ordered && e.At > t.now-settle.Milliseconds() && e.Run == now.Run; held {
 			t.wake(e.At + settle.Milliseconds())
 			return false
 		}
 		return t.take(e)
 	})
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	if !t.page.More && !held {
 		for i := range t.state.slots { // what comes is after what was looked at
 			x := &t.state.slots[i]
@@ -119,8 +125,10 @@ func (t *teller) begin(fresh []history.Mark, now history.Mark) (whole bool) {
 	if st.replay >= maxChain {
 		t.floor, whole = now.At+1, false
 	}
-	for _, x := range st.slots {
-		whole = whole && x.At >= now.At-maxReplay.Milliseconds()
+	for i := range st.slots {
+		if x := &st.slots[i]; x.At < now.At-maxReplay.Milliseconds() {
+			x.held, st.since, whole = false, 0, false
+		}
 	}
 	if t.request.MaxAge > 0 {
 		t.floor = max(t.floor, now.At-t.request.MaxAge.Milliseconds())
@@ -262,26 +270,17 @@ func (t *teller) emit(e history.Entry, m history.Mark, data any) {
 		return
 	}
 	pl := t.plan
-	about, v := "", e.Value
+	about, read, v := "", pl.addresses, e.Value
 	if e.Point >= 0 && pl.when == nil {
-		about = pl.addresses[e.Point]
-		t.charge(about)
+		about, read = pl.addresses[e.Point], pl.addresses[e.Point:e.Point+1]
 	} else {
-		for _, address := range pl.addresses {
-			t.charge(address)
-		}
 		v, m.N = device.Value{}, 0
 	}
+	t.about = append(t.about, read)
 	t.page.Events = append(t.page.Events, event.Event{
 		ID: pl.id(t.run, about, m, v), Name: pl.name, At: e.Wall, Sure: e.Sure, Data: encode(data),
 		Cursor: t.source.seal.close(pl, &t.state),
 	})
-}
-
-func (t *teller) charge(address string) {
-	if !slices.Contains(t.about, address) {
-		t.about = append(t.about, address)
-	}
 }
 
 // next returns after what time a point of the request may be read again.

@@ -35,6 +35,7 @@ type world struct {
 	all     []agents.Point
 	hidden  map[string]bool // from ann
 	charged int
+	left    int // charges that a rate allows; 0 for any
 	busy    bool
 	stopped bool
 	changed chan struct{}
@@ -107,10 +108,19 @@ func (w *world) Readable(p agents.Principal) (all []agents.Point, err error) {
 	return all, nil
 }
 
+func (w *world) MayRead(agents.Principal, []string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.busy {
+		return device.Faultf(device.Busy, "later")
+	}
+	return nil
+}
+
 func (w *world) ChargeRead(agents.Principal, []string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.charged++; w.busy {
+	if w.charged++; w.busy || w.left > 0 && w.charged > w.left {
 		return device.Faultf(device.Busy, "later")
 	}
 	return nil

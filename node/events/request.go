@@ -43,6 +43,7 @@ type plan struct {
 	points    []agents.Point // whose records it is about
 	addresses []string       // theirs
 	devices   []string       // that the caller sees something of
+	readable  []agents.Point // all that the caller may read
 	when      *expr.Program
 	until     *expr.Program // nil for when that is false
 	hold      int64         // ms for which a condition has to be true
@@ -114,6 +115,7 @@ func (pl *plan) length() error {
 // resolve finds the points of a request among those that the caller may read.
 func (pl *plan) resolve(readable []agents.Point) error {
 	of, _ := find(pl.name)
+	pl.readable = readable
 	for _, p := range readable {
 		name, _, _ := device.SplitAddress(p.Point)
 		if !slices.Contains(pl.devices, name) {

@@ -113,7 +113,11 @@ func (pl *plan) occurred(o *occurrence.Occurrence, p agents.Principal, owner boo
 		if o.State == occurrence.Ends {
 			state = "back"
 		}
-		return deviceData{o.Of, state, o.Because}
+		because := o.Because
+		if o.Point != "" && !slices.ContainsFunc(pl.readable, func(p agents.Point) bool { return p.Point == o.Point }) {
+			because = "" // the words about a point that the caller may not read
+		}
+		return deviceData{o.Of, state, because}
 	case occurrence.Task:
 		if !owner && o.Who != p.ID || a.Task != "" && a.Task != o.Of || a.Agent != "" && a.Agent != o.Agent {
 			return nil

@@ -13,6 +13,23 @@ import (
 	"agentsite/node/occurrence"
 )
 
+// TestBecause: a caller that reads a part of a lost device is not told the words about another part.
+func TestBecause(t *testing.T) {
+	o := occurrence.Occurrence{
+		Kind: occurrence.Device, Of: "soil", State: occurrence.Begins, Because: "no probe at pin 7", Point: "soil/warmth",
+	}
+	for _, last := range []int{1, 2} { // moisture, and warmth
+		pl := &plan{name: DeviceChanged}
+		if err := pl.resolve(points[:last]); err != nil {
+			t.Fatal(err)
+		}
+		d, ok := pl.occurred(&o, ann, false).(deviceData)
+		if !ok || d.State != "lost" || (d.Because != "") != (last == 2) {
+			t.Errorf("%d points: %+v", last, d)
+		}
+	}
+}
+
 // TestOccurrences: what is in no history is told from memory: to whom it concerns, once, and by both ways alike.
 func TestOccurrences(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -63,6 +63,7 @@ type Occurrence struct {
 	// Because is why an output returned or a device is lost: a text of the guard or of a driver; or Removed. Of a
 	// power-off it is its condition, or why it is not true any more. Of a rollback it says what was not kept, and why.
 	Because string
+	Point   string        // of a lost device, whose reading has Because
 	Tool    string        // that an approval or a wish is for
 	Args    []byte        // of it, JSON
 	Agent   string        // that works on a task

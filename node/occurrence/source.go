@@ -283,22 +283,22 @@ func (s *Source) lookDevices() {
 	defer s.mu.Unlock()
 	for i := range s.devices {
 		d := &s.devices[i]
-		read, good, why := false, false, ""
+		read, good, why, of := false, false, "", ""
 		for _, address := range d.points {
 			if r, ok := s.Hub.Latest(address); ok {
 				read = true
 				if good = r.Quality == device.Good; good {
 					break
 				}
-				why = r.Why
+				why, of = r.Why, address
 			}
 		}
 		missing := read && !good
 		if good {
-			why = ""
+			why, of = "", ""
 		}
 		if read && (good || d.missing) {
-			s.last(Occurrence{Kind: Device, Of: d.name, Because: why}, missing)
+			s.last(Occurrence{Kind: Device, Of: d.name, Because: why, Point: of}, missing)
 		}
 		d.missing = missing
 	}

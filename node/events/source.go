@@ -33,6 +33,8 @@ const (
 	maxPage   = 100
 	// settle is the longest that a record can wait for an earlier one of another point.
 	settle = time.Second
+	// minFollow is the least time between two looks at several points, of which each wakes who follows them.
+	minFollow = settle / 2
 	// A page that a permission's rate does not allow yet is tried again less and less often.
 	retryMin = time.Second
 	retryMax = time.Minute
@@ -289,6 +291,7 @@ func (s *Source) Follow(
 			leave()
 			leave, watched = s.Hub.OnPoints(pl.addresses, wake), pl.addresses
 		}
+		looked := time.Now()
 		page, due, err := s.poll(ctx, pl, r)
 		switch {
 		case err == nil:
@@ -317,6 +320,11 @@ func (s *Source) Follow(
 			return ctx.Err()
 		case <-wakes:
 		case <-timer.C:
+		}
+		if len(pl.addresses) > 1 {
+			if err := device.Sleep(ctx, minFollow-time.Since(looked)); err != nil {
+				return err
+			}
 		}
 	}
 }

@@ -234,6 +234,30 @@ func TestCharged(t *testing.T) {
 	})
 }
 
+// TestLooks: points that are read often, and not at the same time, do not have each of their readings looked at.
+func TestLooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		have, end := w.follow(t, ask(ConditionMet, `{"when":"soil/moisture > 90 % and soil/warmth > 90 Cel"}`))
+		w.set(func() { w.looks = 0 })
+		for i := range 100 {
+			w.read("soil/moisture", device.Number(float64(i)))
+			w.read("soil/warmth", device.Number(float64(i)))
+			time.Sleep(20 * time.Millisecond)
+		}
+		w.set(func() {
+			if w.looks > 6 {
+				t.Errorf("%d looks in 2 seconds", w.looks)
+			}
+		})
+		time.Sleep(2 * time.Second)
+		if len(have()) != 1 {
+			t.Errorf("%q", have())
+		}
+		end()
+	})
+}
+
 // TestGone: for a caller that has gone the past is not read to its end.
 func TestGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -376,7 +400,7 @@ func TestNewPoint(t *testing.T) {
 		w.hub.Announce(agents.Change{Resources: true})
 		synctest.Wait()
 		w.change("valve/on", device.Bool(true), ann.ID, "")
-		synctest.Wait()
+		time.Sleep(time.Second)
 		if n := len(have()); n != 1 {
 			t.Errorf("%d events", n)
 		}

@@ -36,6 +36,7 @@ type world struct {
 	hidden  map[string]bool // from ann
 	charged int
 	left    int // charges that a rate allows; 0 for any
+	looks   int // at the records
 	busy    bool
 	stopped bool
 	changed chan struct{}
@@ -111,7 +112,7 @@ func (w *world) Readable(p agents.Principal) (all []agents.Point, err error) {
 func (w *world) MayRead(agents.Principal, []string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.busy {
+	if w.looks++; w.busy {
 		return device.Faultf(device.Busy, "later")
 	}
 	return nil

@@ -71,7 +71,8 @@ type Source interface {
 	// Poll returns the events after a cursor, and does not wait for any.
 	Poll(ctx context.Context, p agents.Principal, r Request) (Page, error)
 	// Follow is Poll without an end: it calls emit with each Page that has events or is truncated, first with an empty one
-	// that has the cursor from which it follows, until ctx ends, emit fails or p may not read any more. A slow emit delays
-	// nobody. It takes no place among the subscriptions; who calls it does.
+	// that has the cursor from which it follows, until ctx ends, emit fails or p may not read any more. After a long time
+	// without events an empty one has a newer cursor. A slow emit delays nobody. It takes no place among the
+	// subscriptions; who calls it does.
 	Follow(ctx context.Context, p agents.Principal, r Request, emit func(Page) error) error
 }

@@ -38,6 +38,9 @@ const (
 	// A page that a permission's rate does not allow yet is tried again less and less often.
 	retryMin = time.Second
 	retryMax = time.Minute
+	// maxQuiet is the longest time for which a follower keeps a cursor: an older one than maxReplay says that events may
+	// be missing.
+	maxQuiet = maxReplay / 2
 )
 
 // Options are the parts of the site that events are made of.
@@ -281,7 +284,7 @@ func (s *Source) Follow(
 	}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	retry := retryMin
+	retry, emitted := retryMin, time.Now()
 	for {
 		pl, err := s.plan(ctx, p, r)
 		if err != nil {
@@ -303,18 +306,19 @@ func (s *Source) Follow(
 			return err
 		}
 		r.Cursor = page.Cursor
-		if len(page.Events) > 0 || page.Truncated {
+		if len(page.Events) > 0 || page.Truncated || time.Since(emitted) >= maxQuiet {
 			if err := emit(page); err != nil {
 				return err
 			}
+			emitted = time.Now()
 		}
 		if page.More {
 			continue
 		}
-		timer.Stop()
-		if due > 0 {
-			timer.Reset(due)
+		if due == 0 || due > maxQuiet {
+			due = maxQuiet
 		}
+		timer.Reset(due)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()

@@ -132,3 +132,28 @@ func TestEndWithoutBeginning(t *testing.T) {
 		t.Errorf("%+v", all)
 	}
 }
+
+// TestBegunBefore: a caller that asks for what happens from now on is not told of what lasts already.
+func TestBegunBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.stopped, w.waits = true, []node.Request{{Handle: "h", Who: ann.ID, Left: time.Minute}}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go w.Occurrences.Run(ctx)
+		stop, wait := ask(StopChanged, `{}`), ask(ApprovalWaits, `{}`)
+		w.poll(t, &stop)
+		w.poll(t, &wait)
+		synctest.Wait()
+		if got := append(told(w.poll(t, &stop)), told(w.poll(t, &wait))...); len(got) > 0 {
+			t.Error(got)
+		}
+		changed := w.changed
+		w.set(func() { w.stopped, w.changed = false, make(chan struct{}) })
+		close(changed)
+		synctest.Wait()
+		if got := told(w.poll(t, &stop)); !slices.Equal(got, []string{"stop.changed false"}) {
+			t.Error(got)
+		}
+	})
+}

@@ -43,6 +43,7 @@ type Options struct {
 type Source struct {
 	Options
 	joined chan struct{} // receives after a Join
+	looks  sync.Mutex    // held for a look at the approvals, and before mu
 
 	mu      sync.Mutex
 	devices []thing
@@ -78,8 +79,11 @@ func New(o Options) *Source {
 // that joined before knows them by their IDs. emit must neither block nor call the Source.
 func (s *Source) Join(emit func(Occurrence)) (leave func()) { return s.join(&join{emit: emit}) }
 
-// JoinTasks is Join with the steps of tasks from now on.
+// JoinTasks is Join with the steps of tasks from now on. A stop that is latched and calls that wait are told at once, also
+// at the first Join: they did not happen after it.
 func (s *Source) JoinTasks(emit func(Occurrence)) (leave func()) {
+	s.lookStop()
+	s.lookApprovals()
 	return s.join(&join{emit: emit, tasks: true})
 }
 
@@ -238,6 +242,8 @@ func (s *Source) lookStop() {
 }
 
 func (s *Source) lookApprovals() {
+	s.looks.Lock()
+	defer s.looks.Unlock()
 	all, err := s.Requests(node.LocalOwner)
 	if err != nil {
 		return

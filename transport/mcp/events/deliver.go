@@ -252,6 +252,7 @@ func (w *Webhooks) prove(ctx context.Context, account string, h *hook) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, proofTime)
 	defer cancel()
+	defer context.AfterFunc(w.Ending, cancel)()
 	c := control{Type: "verification", Challenge: rand.Text()}
 	body, err := encode(c)
 	if err != nil {

@@ -265,8 +265,11 @@ func TestHookWear(t *testing.T) {
 			r.next(t, fmt.Sprint("e", i+1))
 			time.Sleep(time.Second)
 		}
-		if r.writes > 12 {
-			t.Errorf("%d writes in 10 minutes", r.writes)
+		r.mu.Lock()
+		writes := r.writes
+		r.mu.Unlock()
+		if writes > 12 {
+			t.Errorf("%d writes in 10 minutes", writes)
 		}
 		r.answer(func(*http.Request, string) int { return http.StatusInternalServerError })
 		r.source.Add("room/lamp")
@@ -279,4 +282,36 @@ func TestHookWear(t *testing.T) {
 		strings.Contains(text, strings.TrimPrefix(secretOf("a"), secretPrefix)) {
 		t.Error(text)
 	}
+}
+
+// TestHookEnds: the end of the site does not wait for a receiver that does not answer, neither to a challenge nor to an
+// event. What the file could not take before is stored then.
+func TestHookEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, eventtest.New(), nil)
+		r.subscribe(t, caller, ask(hookURL, secretOf("a"), ""))
+		r.next(t, "verification")
+		r.answer(func(*http.Request, string) int { return 0 })
+		r.source.Add("room/lamp")
+		r.next(t, "e1")
+		began, answered := time.Now(), make(chan error, 1)
+		go func() {
+			const other = "https://other.example.com:8443/mcp"
+			_, err := r.hooks.Subscribe(t.Context(), caller, ask(other, secretOf("a"), ""), true)
+			answered <- err
+		}()
+		r.next(t, "verification")
+		r.full(true)
+		if err := r.hooks.Unsubscribe(t.Context(), caller, ask(hookURL, "", ""), true); err == nil {
+			t.Error("stored on a full disk")
+		}
+		r.full(false)
+		r.end()
+		if err := <-answered; err == nil || time.Since(began) > 0 {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+		if strings.Contains(r.stored(), hookURL) {
+			t.Error("a subscription that was ended is back after a restart")
+		}
+	})
 }

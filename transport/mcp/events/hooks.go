@@ -149,6 +149,8 @@ func (w *Webhooks) finish() {
 	defer w.mu.Unlock()
 	if w.saving != nil {
 		w.saving.Stop()
+	}
+	if w.saving != nil || w.file.Unsaved() {
 		w.file.Save(w.all)
 	}
 }

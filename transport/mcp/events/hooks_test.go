@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -70,6 +71,7 @@ type rig struct {
 	mu     sync.Mutex
 	file   []byte
 	writes int
+	broken error                                  // of writes of the file
 	status func(r *http.Request, body string) int // 0 for no answer until the request ends
 }
 
@@ -84,6 +86,9 @@ func newRig(t *testing.T, source *eventtest.Source, file []byte) *rig {
 		Write: func(b []byte) error {
 			r.mu.Lock()
 			defer r.mu.Unlock()
+			if r.broken != nil {
+				return r.broken
+			}
 			r.file, r.writes = b, r.writes+1
 			return nil
 		},
@@ -103,6 +108,15 @@ func (r *rig) stored() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return string(r.file)
+}
+
+// full has the file be written no more, or again.
+func (r *rig) full(is bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.broken = nil; is {
+		r.broken = syscall.ENOSPC
+	}
 }
 
 func (r *rig) answer(status func(r *http.Request, body string) int) {

@@ -64,7 +64,7 @@ func parse(p agents.Principal, r event.Request) (*plan, error) {
 	}
 	if len(r.Args) > 0 && string(r.Args) != "null" {
 		if err := json.Unmarshal(r.Args, &pl.args, json.RejectUnknownMembers(true)); err != nil {
-			return nil, invalid("arguments: not as the schema of %s says: %s", r.Name, device.Clip(err.Error(), 200))
+			return nil, misread(of, err)
 		}
 	}
 	text, err := json.Marshal(&pl.args, json.Deterministic(true))
@@ -77,7 +77,7 @@ func parse(p agents.Principal, r event.Request) (*plan, error) {
 	}
 	for name := range given {
 		if !slices.Contains(of.args, name) {
-			return nil, invalid("%s: %s has no such argument; it takes %s", name, r.Name, strings.Join(of.args, ", "))
+			return nil, noArgument(of, name)
 		}
 	}
 	for _, name := range of.needs {
@@ -87,6 +87,31 @@ func parse(p agents.Principal, r event.Request) (*plan, error) {
 	}
 	pl.canonical = text
 	return pl, pl.length()
+}
+
+// misread rewords an error of the JSON library.
+func misread(of kind, err error) error {
+	var wrong *json.SemanticError
+	if !errors.As(err, &wrong) || wrong.JSONPointer == "" {
+		return invalid("arguments: write one JSON object, each name once")
+	}
+	name := device.Clip(strings.ReplaceAll(string(wrong.JSONPointer[1:]), "/", "."), 60)
+	switch {
+	case !slices.Contains(of.args, name):
+		return noArgument(of, name)
+	case types[name] == "number":
+		return invalid("%s: takes a number, without quotes and without a unit", name)
+	case name == "for":
+		return invalid("for: takes a text, such as \"10m\"")
+	}
+	return invalid("%s: takes a text", name)
+}
+
+func noArgument(of kind, name string) error {
+	if len(of.args) == 0 {
+		return invalid("%s: %s takes no arguments", name, of.name)
+	}
+	return invalid("%s: %s has no such argument; it takes %s", name, of.name, strings.Join(of.args, ", "))
 }
 
 // length reads for how long a condition has to be true.
@@ -169,7 +194,7 @@ func (pl *plan) cross(readable []agents.Point) error {
 	}
 	op, back, limit := " > ", " <= ", a.Above
 	if (a.Above == nil) == (a.Below == nil) {
-		return invalid("above, below: one of them is needed")
+		return invalid("above, below: write one of them, and not both")
 	}
 	if a.Below != nil {
 		op, back, limit = " < ", " >= ", a.Below

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -379,6 +380,29 @@ func TestManyAtOnce(t *testing.T) {
 		}
 		if !truncated || n > 100 || n == 0 {
 			t.Errorf("%d events, truncated %v", n, truncated)
+		}
+	})
+}
+
+// TestArguments: an error names the argument and what to write, and not the types of this program.
+func TestArguments(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		for _, test := range []struct{ name, args, begins string }{
+			{PointCrossed, `{"point":"soil/moisture","above":"25"}`, "above: "},
+			{PointCrossed, `{"point":["soil/moisture"],"above":25}`, "point: "},
+			{PointCrossed, `{"point":"soil/moisture","above":25,"for":"10m"}`, "for: "},
+			{PointCrossed, `{"point":"soil/moisture","above":25,"unit":"%"}`, "unit: "},
+			{ConditionMet, `{"when":"soil/moisture < 30 %","for":600}`, "for: "},
+			{StopChanged, `{"point":"soil/moisture"}`, "point: "},
+			{PointCrossed, `{"above":25,"above":26}`, "arguments: "},
+			{PointCrossed, `["soil/moisture"]`, "arguments: "},
+		} {
+			_, err := w.Poll(t.Context(), ann, ask(test.name, test.args))
+			if err == nil || !strings.HasPrefix(err.Error(), test.begins) || strings.Contains(err.Error(), "json") ||
+				strings.Contains(err.Error(), "Go ") {
+				t.Errorf("%s %s: %v", test.name, test.args, err)
+			}
 		}
 	})
 }

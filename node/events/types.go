@@ -41,11 +41,11 @@ var (
 )
 
 var kinds = []kind{
-	{ConditionMet, "A condition in the language of the site's rules became true, such as climate/temperature < 5 Cel. " +
+	{ConditionMet, "A condition over points became true. What is true already is not told: read_points first. " +
 		"It is told again after until was true, or without until after the condition was false.",
 		[]string{"when", "for", "until"}, []string{"when"}, measured, append([]string{"when"}, reading...)},
-	{PointCrossed, "A number went above or below a limit, and stayed there for for_seconds. It is told again after the " +
-		"number was at back, or at the limit, again.",
+	{PointCrossed, "A number went above or below a limit, and stayed there for for_seconds. One that is there already " +
+		"is not told: read_points first. It is told again after the number was at back, or at the limit, again.",
 		[]string{"point", "above", "below", "for_seconds", "back"}, []string{"point"}, numeric, reading},
 	{PointChanged, "A state has another value. At most one a second is told.",
 		[]string{"point"}, []string{"point"}, func(k device.Kind) bool { return k == device.KindState }, reading},
@@ -73,14 +73,18 @@ func find(name string) (kind, bool) {
 
 // descriptions are those of arguments and of members of the data.
 var descriptions = map[string]string{
-	"when": "A condition, such as soil/moisture < 30 %", "until": "A condition after which the event is told again",
-	"for":         "For how long it has to be true, such as 90s or 10m",
-	"for_seconds": "For how long it has to stay there", "back": "The value that ends the crossing",
-	"since":   "When it became so, RFC 3339",
-	"because": "Why, in the words of the site or of a device",
-	"quality": "good, or fault: the value is not known",
-	"holder":  "Who holds or held it: you, or for owners anybody",
-	"state":   "Of a device lost or back, of a task its state",
+	"when": "A condition over points of read_points with the units of list_points, such as " +
+		"climate/temperature < 5 Cel and (window/position == open or not fan/relay == on)",
+	"until": "A condition after which the event is told again",
+	"for":   "For how long it has to be true, such as 90s or 10m",
+	"above": "The limit, in the unit of the point; write above or below", "below": "The limit, in the unit of the point",
+	"for_seconds": "For how long it has to stay there; at once when left out",
+	"back":        "The value that ends the crossing, on the other side of the limit; the limit when left out",
+	"since":       "When it became so, RFC 3339",
+	"because":     "Why, in the words of the site or of a device",
+	"quality":     "good, or fault: the value is not known",
+	"holder":      "Who holds or held it: you, or for owners anybody",
+	"state":       "Of a device lost or back, of a task its state",
 }
 
 var types = map[string]string{

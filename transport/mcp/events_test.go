@@ -64,9 +64,9 @@ func TestEventsTranscript(t *testing.T) {
 			`,"events":[{"eventId":"e1","name":"point.changed","timestamp":"2026-11-28T00:00:01.000Z","data":{"point":"room/lamp","value":1}}],` +
 			`"cursor":"1","truncated":false,"hasMore":false,"nextPollMs":5000}`},
 		{"events/poll", `"name":"no.such","arguments":{"point":"a/b"}`, sep,
-			`"error":{"code":-32023,"message":"there is no such event for you: events/list has them","data":{"kind":"event"}}`},
+			`"error":{"code":-32023,"message":"there is no such event, or it is not of such a point, for you: events/list has the names of both","data":{"kind":"event"}}`},
 		{"events/poll", `"name":"no.such","arguments":{"point":"a/b"}`, "{}",
-			`"error":{"code":-32011,"message":"there is no such event for you: events/list has them","data":{"kind":"event"}}`},
+			`"error":{"code":-32011,"message":"there is no such event, or it is not of such a point, for you: events/list has the names of both","data":{"kind":"event"}}`},
 		{"events/poll", `"name":"point.changed"`, sep, `"error":{"code":-32602,"message":"point: name a point"}`},
 		{"events/poll", ofLamp + `,"cursor":7`, sep,
 			`"error":{"code":-32602,"message":"cursor: is one that this site gave, or null for events from now on"}`},

@@ -53,7 +53,7 @@ type (
 )
 
 var (
-	errNoEvent = &refusal{notFound, "there is no such event for you: events/list has them", kindData{"event"}}
+	errNoEvent = &refusal{notFound, "there is no such event, or it is not of such a point, for you: events/list has the names of both", kindData{"event"}}
 	errNoHook  = &refusal{notFound, "you have no such subscription", kindData{"subscription"}}
 )
 

@@ -118,7 +118,7 @@ func mapping(text []byte) (*ast.MappingNode, error) {
 		GetMessage() string
 	}
 	if errors.As(err, &located) && located.GetToken() != nil {
-		return nil, at(located.GetToken().Position.Line+1, "%s", located.GetMessage())
+		return nil, at(located.GetToken().Position.Line+1, "%s; put a text with a colon in quotes", located.GetMessage())
 	} else if err != nil {
 		return nil, at(1, "the frontmatter is no YAML")
 	}

@@ -90,6 +90,7 @@ func TestMistakes(t *testing.T) {
 		{front("name: water\ndescription: x\nmetadata: [a]"), ":4", "metadata"},
 		{front("name: water\ndescription: x\nmetadata:\n  io.modelcontextprotocol/x: a"), ":5", "reserved"},
 		{front("name: water\ndescription: \"x"), "", ""},
+		{front("name: water\ndescription: How we water: by hand"), ":3", "in quotes"},
 		{front("- name"), ":2", "lines such as"},
 		{"---\nname: water\ndescription: x\n---\n \n", "", "no text"},
 		{front("name: water\ndescription: \xff"), "", "UTF-8"},

@@ -166,6 +166,9 @@ func (a *app) checkCommand() *cobra.Command {
 			if len(cfg.Agents) > 0 {
 				has += ", " + counted(len(cfg.Agents), "agent")
 			}
+			if n := site.OwnSkills(from); n > 0 && from != "" {
+				has += ", " + counted(n, "skill")
+			}
 			doubts := site.Doubts(cfg, from)
 			for _, doubt := range doubts {
 				a.remark("warning: " + doubt.Error())

@@ -64,6 +64,17 @@ func Doubts(cfg *config.Site, file string) []error {
 	return slices.Concat(devices.Doubts(cfg), hosting.Doubts(cfg, file), mistakes)
 }
 
+// OwnSkills counts the skills of the owner beside a configuration that have no mistake.
+func OwnSkills(file string) (n int) {
+	all, _ := skill.Open(skillsFolder(file))
+	for i := range all {
+		if !slices.ContainsFunc(skill.BuiltIn(), func(s skill.Skill) bool { return s.Text == all[i].Text }) {
+			n++
+		}
+	}
+	return n
+}
+
 // CheckFile is devices.Check of a file for another machine, with all drivers.
 func CheckFile(path string) (cfg *config.Site, from string, err error) {
 	return devices.Check(path, AllDrivers(), hosting.Check)

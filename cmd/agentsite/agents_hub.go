@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -99,7 +100,8 @@ func (p published) cells() []string {
 	}
 }
 
-// searchHub searches the realm of that name, for "" all of the user's, and remarks on those that fail.
+// searchHub searches the realm of that name, for "" all of the user's. It remarks on those that fail, and fails where
+// all do: then nobody knows what is published.
 func (a *app) searchHub(
 	ctx context.Context, user peer.Person, realm string, words []string, match func(*bundle.Bundle) bool,
 ) ([]peer.Published, error) {
@@ -110,8 +112,11 @@ func (a *app) searchHub(
 	ctx, cancel := context.WithTimeout(ctx, findTimeout)
 	defer cancel()
 	found, lookups, err := peer.SearchHub(ctx, realms, words, match, version)
-	if lookups != nil {
-		a.note("%v", lookups)
+	for _, e := range lookups {
+		a.note("%v", e)
+	}
+	if err == nil && len(lookups) == len(realms) {
+		err = coded{exitAway, errors.New("no realm was searched: what is published there is not known")}
 	}
 	return found, err
 }
@@ -236,6 +241,9 @@ the same key, is offered. Nothing is taken before you install and accept it:
 		imported, err := callOwner(ctx, s, acts.SharedAgentsAct, acts.None{})
 		if err != nil {
 			return err
+		}
+		if len(imported.Imported) == 0 && !a.json {
+			return a.say("no agent of others is on this site")
 		}
 		offers, err := a.offersFor(ctx, imported.Imported, realm)
 		if err != nil {

@@ -76,6 +76,9 @@ replaces the one before. Without NAME the command lists what the site publishes.
 			return err
 		}
 		a.say("It is found by: %s", strings.Join(b.Words(), " "))
+		if lost := lostWords(shared.Shared, b); len(lost) > 0 {
+			a.note("no longer by %s, as the version before: publish it again with --tag for each to keep", strings.Join(lost, " "))
+		}
 		if dry {
 			return nil
 		}
@@ -85,6 +88,21 @@ replaces the one before. Without NAME the command lists what the site publishes.
 	cmd.Flags().StringArrayVar(&tags, "tag", nil, "a word by which it is found, too, such as irrigation; several times for several words")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "publish nothing, and show what would be")
 	return cmd
+}
+
+// lostWords returns the words of the version before that b is not found by.
+func lostWords(all []imports.SharedBundle, b *bundle.Bundle) (lost []string) {
+	for _, before := range all {
+		if !before.Published || before.Name != b.Name || before.Author != b.Author.String() {
+			continue
+		}
+		for _, word := range before.Words {
+			if bundle.IsWord(word) && !slices.Contains(b.Words(), word) {
+				lost = append(lost, word)
+			}
+		}
+	}
+	return lost
 }
 
 func (a *app) printPublished(all []imports.SharedBundle) error {

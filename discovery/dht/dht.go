@@ -256,5 +256,8 @@ func (d *DHT) contact(ctx context.Context, server peer.AddrInfo) (err error) {
 }
 
 func (d *DHT) errNoServer() error {
+	if len(d.o.Bootstrap) == 0 {
+		return errors.New("no server of the DHT is known: add a relay to the realm")
+	}
 	return fmt.Errorf("none of the %d known servers of the DHT answers: check the internet connection and the relays", len(d.o.Bootstrap))
 }

@@ -3,7 +3,6 @@ package peer
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -63,10 +62,10 @@ func CheckWords(words []string) error {
 
 // SearchHub looks for published bundles that match, in all realms at once, on the sites that announce
 // one of the words, or any bundle where there are none. They are sorted by name, author and version,
-// newest first. lookups are the realms that were not searched. The sites asked do not learn who asks.
+// newest first. lookups has an error for each realm that was not searched. The sites asked do not learn who asks.
 func SearchHub(
 	ctx context.Context, realms []Realm, words []string, match func(*bundle.Bundle) bool, version string,
-) (all []Published, lookups error, err error) {
+) (all []Published, lookups []error, err error) {
 	user, err := User()
 	if err != nil {
 		return nil, nil, err
@@ -96,7 +95,7 @@ func SearchHub(
 			if err := searchRealm(ctx, j, words, match, version, add); err != nil {
 				mu.Lock()
 				defer mu.Unlock()
-				lookups = errors.Join(lookups, fmt.Errorf("the realm %s was not searched: %w", j.Name(), err))
+				lookups = append(lookups, fmt.Errorf("the realm %s was not searched: %w", j.Name(), err))
 			}
 		})
 	}

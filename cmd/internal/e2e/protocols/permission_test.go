@@ -147,7 +147,7 @@ type kept struct {
 func TestOnePermission(t *testing.T) {
 	program := harness.Need(t, "the program", harness.Program)
 	for _, name := range config.Protocols {
-		if speakers[name] == nil {
+		if speakers[name] == nil && name != "catalog" { // which has documents only
 			t.Errorf("nothing is asked by %s: give it a speaker", name)
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"agentsite/cmd/internal/e2e/harness"
+
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
@@ -62,9 +64,9 @@ func TestApps(t *testing.T) {
 		if over := a.inView(`document.documentElement.scrollWidth - innerWidth`).(float64); over > 0 {
 			t.Errorf("%s: at 300 px it is %v px too wide", c.tool, over)
 		}
-		if sizes := a.inHost("log.sizes.length").(float64); sizes == 0 {
-			t.Errorf("%s: it told no size", c.tool)
-		}
+		harness.WaitFor(t, 10*time.Second, c.tool+" tells its size", func() bool {
+			return a.inHost("log.sizes.length").(float64) > 0
+		})
 	}
 }
 

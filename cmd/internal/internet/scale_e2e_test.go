@@ -234,20 +234,28 @@ func (w *world) depart() {
 		return true
 	})
 	for _, r := range w.relays {
-		if rand.Float64() < leaving {
-			r.gone = true
-			r.Host.Vanish()
-			w.ending.Go(r.leave)
+		if rand.Float64() >= leaving {
+			continue
 		}
-	}
-	cut := 0
-	for i := range w.realms {
-		if !w.reachable(i) {
-			cut++
+		if r.gone = true; w.cut() == len(w.realms) { // nothing would be left to look for
+			r.gone = false
+			continue
 		}
+		r.Host.Vanish()
+		w.ending.Go(r.leave)
 	}
 	w.t.Logf("%.0f %% of the sites and relays leave; %d of %d realms have no relay left, and are not looked for",
-		100*leaving, cut, len(w.realms))
+		100*leaving, w.cut(), len(w.realms))
+}
+
+// cut returns how many realms have no relay left.
+func (w *world) cut() (n int) {
+	for i := range w.realms {
+		if !w.reachable(i) {
+			n++
+		}
+	}
+	return n
 }
 
 // megabytes returns the memory that this process has of the system: heap, stacks and garbage.

@@ -60,7 +60,7 @@ type Options struct {
 	}
 	History interface {
 		Marks(points []string) ([]history.Mark, history.Mark)
-		After(points []string, marks []history.Mark, since int64, yield func(history.Entry) bool) (whole bool)
+		After(points []string, marks []history.Mark, yield func(history.Entry) bool) (whole bool)
 	}
 	Occurrences *occurrence.Source // nil for none
 	Tasks       interface {
@@ -177,7 +177,10 @@ func (s *Source) poll(
 	if err := t.tell(ctx); err != nil {
 		return page, 0, err
 	}
-	return t.page, t.due, s.charge(t)
+	if err := s.charge(t); err != nil {
+		return page, 0, err
+	}
+	return t.page, t.due, nil
 }
 
 // charge charges for the readings in a page, as many as the caller would read for them, and leaves out the events

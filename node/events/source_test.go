@@ -431,3 +431,20 @@ func TestNewPoint(t *testing.T) {
 		end()
 	})
 }
+
+// TestHeldLong: the return of an output that was held for longer than is replayed is told to who polls then.
+func TestHeldLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		time.Sleep(time.Minute)
+		r := ask(OutputReturned, `{"output":"valve/on"}`)
+		w.poll(t, &r)
+		w.change("valve/on", device.Bool(true), ann.ID, "")
+		w.poll(t, &r)
+		time.Sleep(maxReplay + time.Hour)
+		w.change("valve/on", device.Bool(false), "", "")
+		if page := w.poll(t, &r); len(page.Events) != 1 || !page.Truncated {
+			t.Errorf("%q, truncated %v", told(page), page.Truncated)
+		}
+	})
+}

@@ -56,8 +56,8 @@ func (t *teller) tell(ctx context.Context) error {
 	}
 	held := false // records wait for earlier ones
 	ordered := pl.when != nil && len(pl.points) > 1
-	all := s.History.After(pl.addresses, marks, now.At-maxReplay.Milliseconds(), func(e history.Entry) bool {
-		if ctx.Err() != nil { // a day of many points takes a small board many seconds
+	all := s.History.After(pl.addresses, marks, func(e history.Entry) bool {
+		if ctx.Err() != nil { // days of many points take a small board many seconds
 			return false
 		}
 		if held = ordered && e.At > t.now-settle.Milliseconds() && e.Run == now.Run; held {
@@ -125,10 +125,8 @@ func (t *teller) begin(fresh []history.Mark, now history.Mark) (whole bool) {
 	if st.replay >= maxChain {
 		t.floor, whole = now.At+1, false
 	}
-	for i := range st.slots {
-		if x := &st.slots[i]; x.At < now.At-maxReplay.Milliseconds() {
-			x.held, st.since, whole = false, 0, false
-		}
+	for _, x := range st.slots {
+		whole = whole && x.At >= now.At-maxReplay.Milliseconds()
 	}
 	if t.request.MaxAge > 0 {
 		t.floor = max(t.floor, now.At-t.request.MaxAge.Milliseconds())

@@ -46,12 +46,12 @@ func (h *History) Marks(points []string) (all []Mark, now Mark) {
 	return all, now
 }
 
-// After calls yield for the records of points after their marks and not before since, until yield returns false. Those
-// of a point are in the order in which they came, those of different points in that of their recorded time. It reports
-// whether these are all: records are missing that were never stored, were removed, or were left out of too many. Those of
-// an earlier run than the present one are never known to be all.
-func (h *History) After(points []string, marks []Mark, since int64, yield func(Entry) bool) (whole bool) {
-	f := follow{marks: marks, since: since, counts: slices.Clone(marks), yield: yield, going: true, whole: true}
+// After calls yield for the records of points after their marks, until yield returns false. Those of a point are in the
+// order in which they came, those of different points in that of their recorded time. It reports whether these are
+// all: records are missing that were never stored, were removed, or were left out of too many. Those of an earlier run
+// than the present one are never known to be all.
+func (h *History) After(points []string, marks []Mark, yield func(Entry) bool) (whole bool) {
+	f := follow{marks: marks, counts: slices.Clone(marks), yield: yield, going: true, whole: true}
 	f.snapshot(h, points)
 	f.read()
 	return f.whole
@@ -65,7 +65,6 @@ type follow struct {
 	marks  []Mark
 	counts []Mark // after the last record that was found, told or not
 	from   Mark   // the first of the marks
-	since  int64  // recorded time before which nothing is read
 	all    []Entry
 	newest Mark
 	yield  func(Entry) bool
@@ -104,7 +103,7 @@ func before(a, b Mark) bool { return a.Run < b.Run || a.Run == b.Run && a.At < b
 func (f *follow) read() {
 	seq, known := uint64(0), false // of the block before
 	f.tiers[raw].each(f.disk, func(k head) bool {
-		late := k.last >= f.since && (k.epoch > f.from.Run || k.epoch == f.from.Run && k.last >= f.from.At)
+		late := k.epoch > f.from.Run || k.epoch == f.from.Run && k.last >= f.from.At
 		first := k.epoch > f.from.Run || k.first > f.from.At
 		if late && first && (known && k.from != seq || !known && k.from > 0) {
 			f.whole = false
@@ -165,7 +164,7 @@ func (f *follow) add(e Entry) {
 		*n = Mark{Run: e.Run, At: e.At, N: 1}
 	}
 	e.N = f.counts[e.Point].N
-	if m := f.marks[e.Point]; e.At < f.since || before(e.Mark, m) || !before(m, e.Mark) && e.N <= m.N {
+	if m := f.marks[e.Point]; before(e.Mark, m) || !before(m, e.Mark) && e.N <= m.N {
 		return
 	}
 	if before(f.newest, e.Mark) {

@@ -27,7 +27,7 @@ func TestAfter(t *testing.T) {
 			h.Record(device.Reading{Point: point, Value: v, Quality: device.Good, At: time.Now()})
 		}
 		after := func(marks []Mark) (all []string, whole bool) {
-			whole = h.After(names, marks, 0, func(e Entry) bool {
+			whole = h.After(names, marks, func(e Entry) bool {
 				all = append(all, fmt.Sprint(names[e.Point], " ", e.Value))
 				marks[e.Point] = e.Mark
 				return true
@@ -78,35 +78,6 @@ func TestAfter(t *testing.T) {
 	})
 }
 
-// TestAfterSince: what is older than the caller wants is not read, whatever its mark.
-func TestAfterSince(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		names := []string{"b/e"}
-		h := New(map[string]device.Point{"b/e": {Kind: device.KindEvent}})
-		if err := h.Open(t.TempDir(), Options{}); err != nil {
-			t.Fatal(err)
-		}
-		marks, _ := h.Marks(names)
-		press := func() {
-			h.Record(device.Reading{Point: "b/e", Value: device.Text("press"), Quality: device.Good, At: time.Now()})
-			time.Sleep(time.Hour)
-			if err := h.flush(false); err != nil {
-				t.Fatal(err)
-			}
-		}
-		press()
-		_, now := h.Marks(names)
-		press()
-		for since, want := range map[int64]int{0: 2, now.At: 1, now.At + 2*time.Hour.Milliseconds(): 0} {
-			n := 0
-			h.After(names, marks, since, func(Entry) bool { n++; return true })
-			if n != want {
-				t.Errorf("since %d: %d records, want %d", since, n, want)
-			}
-		}
-	})
-}
-
 // TestAfterTooMany: that changes were left out is known to those who have not passed them.
 func TestAfterTooMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -120,10 +91,10 @@ func TestAfterTooMany(t *testing.T) {
 		}
 		n := 0
 		take := func(e Entry) bool { n++; marks[0] = e.Mark; return true }
-		if h.After(names, marks, 0, take) || n != maxBurst {
+		if h.After(names, marks, take) || n != maxBurst {
 			t.Errorf("%d, and none is said to be missing", n)
 		}
-		if !h.After(names, marks, 0, take) || n != maxBurst {
+		if !h.After(names, marks, take) || n != maxBurst {
 			t.Error("it is said again")
 		}
 	})

@@ -37,26 +37,26 @@ var Kinds = []string{"rule", "routine"}
 // NeedDevice is the device of a need's address in a definition: need/NAME.
 const NeedDevice = "need"
 
-// Content is the signed content of a bundle.
+// Content is the content of a bundle, as the wire has it. signedContent has what is signed.
 type Content struct {
-	Name       string `cbor:"1,keyasint" json:"name"`
-	Kind       string `cbor:"2,keyasint" json:"kind"`
-	Definition string `cbor:"3,keyasint" json:"definition"` // YAML, with need/NAME for each point
-	Needs      []Need `cbor:"4,keyasint" json:"needs"`      // sorted by name
-	May        string `cbor:"5,keyasint,omitempty" json:"may,omitzero"`
-	Created    int64  `cbor:"6,keyasint" json:"created"` // seconds since 1970, by the author's clock
+	Name       string `json:"name"`
+	Kind       string `json:"kind"`
+	Definition string `json:"definition"` // YAML, with need/NAME for each point
+	Needs      []Need `json:"needs"`      // sorted by name
+	May        string `json:"may,omitzero"`
+	Created    int64  `json:"created"` // seconds since 1970, by the author's clock
 	// Version grows with each version that the author publishes; 0 for a bundle that was only exported.
-	Version     uint32   `cbor:"7,keyasint,omitempty" json:"version,omitzero"`
-	Tags        []string `cbor:"8,keyasint,omitempty" json:"tags,omitzero"`        // as of the definition
-	Description string   `cbor:"9,keyasint,omitempty" json:"description,omitzero"` // as of the definition, clipped
+	Version     uint32   `json:"version,omitzero"`
+	Tags        []string `json:"tags,omitzero"`        // as of the definition
+	Description string   `json:"description,omitzero"` // as of the definition, clipped
 }
 
 // Need is a point that an agent needs.
 type Need struct {
-	Name string      `cbor:"1,keyasint" json:"name"`
-	Kind device.Kind `cbor:"2,keyasint" json:"kind"`
-	Unit string      `cbor:"3,keyasint,omitempty" json:"unit,omitzero"` // of a number, as UCUM writes it
-	For  string      `cbor:"4,keyasint,omitempty" json:"for,omitzero"`  // what for, for people
+	Name string      `json:"name"`
+	Kind device.Kind `json:"kind"`
+	Unit string      `json:"unit,omitzero"` // of a number, as UCUM writes it
+	For  string      `json:"for,omitzero"`  // what for, for people
 }
 
 // Address returns how a definition names the need.
@@ -122,7 +122,7 @@ func Seal(key identity.Key, c Content) ([]byte, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	raw, err := codec.Encode(c)
+	raw, err := codec.Encode(c.signed())
 	if err != nil {
 		return nil, err
 	}
@@ -153,10 +153,11 @@ func Open(b []byte) (*Bundle, error) {
 	if !f.Author.Verify(purpose, id[:], f.Signature) {
 		return nil, errors.New("its signature is wrong: it was changed on the way, or is not by the author that it names; ask them for it again")
 	}
-	bundle := &Bundle{Author: f.Author, ID: id}
-	if err := codec.Decode(f.Content, &bundle.Content); err != nil {
+	var content signedContent
+	if err := codec.Decode(f.Content, &content); err != nil {
 		return nil, errors.New("its author's program wrote what this one does not know: update agentsite, or ask them for another")
 	}
+	bundle := &Bundle{Content: content.plain(), Author: f.Author, ID: id}
 	if err := bundle.check(); err != nil {
 		return nil, fmt.Errorf("%w; ask its author for another", err)
 	}

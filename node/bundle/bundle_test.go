@@ -22,6 +22,9 @@ func good() Content {
 // forge signs a content that Seal would refuse.
 func forge(t testing.TB, key identity.Key, content any) []byte {
 	t.Helper()
+	if c, ok := content.(Content); ok {
+		content = c.signed()
+	}
 	raw, err := codec.Encode(content)
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +71,7 @@ func TestSealOpen(t *testing.T) {
 func TestHostileBundles(t *testing.T) {
 	key := identity.New()
 	type more struct {
-		Content
+		signedContent
 		Command string `cbor:"10,keyasint"`
 	}
 	change := func(change func(*Content)) Content {
@@ -114,7 +117,7 @@ func TestHostileBundles(t *testing.T) {
 		"no date":                    change(func(c *Content) { c.Created = 0 }),
 		"a date of the far future":   change(func(c *Content) { c.Created = 1 << 62 }),
 		"a date of the far past":     change(func(c *Content) { c.Created = -1 << 62 }),
-		"another field":              more{good(), "rm -r /"},
+		"another field":              more{good().signed(), "rm -r /"},
 		"deep nesting":               deep,
 		"deep nesting in a field":    map[int]any{1: deep},
 		"a number for a text":        map[int]any{1: 7},
@@ -140,12 +143,12 @@ func TestHostileBundles(t *testing.T) {
 // content is used.
 func TestHostileFiles(t *testing.T) {
 	key, other := identity.New(), identity.New()
-	raw, _ := codec.Encode(good())
+	raw, _ := codec.Encode(good().signed())
 	id := digest(key.ID(), raw)
 	signed := key.Sign(purpose, id[:])
 	widened := good()
 	widened.May = "set *"
-	wider, _ := codec.Encode(widened)
+	wider, _ := codec.Encode(widened.signed())
 	encode := func(v any) []byte {
 		b, err := codec.Encode(v)
 		if err != nil {
@@ -214,7 +217,7 @@ func TestImports(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return s.Add(Import{Name: name, File: b, Bundle: opened, Bound: []Binding{{"heater", "a/b"}, {"temperature", "c/d"}}}, false)
+		return s.Add(Import{Name: name, File: b, Bundle: opened, Bound: []BoundNeed{{"heater", "a/b"}, {"temperature", "c/d"}}}, false)
 	}
 	for i := range maxImports {
 		if err := add(fmt.Sprintf("a%d", i)); err != nil {
@@ -265,8 +268,12 @@ func FuzzBundle(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	raw, _ := codec.Encode(good())
+	raw, _ := codec.Encode(good().signed())
 	f.Add(b, false)
+	f.Add(raw, true)
+	none := good()
+	none.Needs, none.May = nil, ""
+	raw, _ = codec.Encode(none.signed())
 	f.Add(raw, true)
 	f.Add([]byte{0xa1, 0x04, 0x9b, 0, 0, 0, 1, 0, 0, 0, 0}, true)
 	f.Fuzz(func(t *testing.T, b []byte, sign bool) {

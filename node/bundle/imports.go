@@ -30,12 +30,12 @@ type Imports struct {
 
 // Import is a bundle that a site has: a draft until its owner accepts it.
 type Import struct {
-	Name     string    `cbor:"1,keyasint"` // here
-	File     []byte    `cbor:"2,keyasint"` // as it came
-	Bound    []Binding `cbor:"3,keyasint"` // for each need, in their order
-	Accepted bool      `cbor:"4,keyasint"`
-	May      string    `cbor:"5,keyasint,omitempty"` // what its owner permits; nothing for a draft
-	By       Proposal  `cbor:"6,keyasint,omitzero"`  // zero where an owner brought it
+	Name     string      `cbor:"1,keyasint"` // here
+	File     []byte      `cbor:"2,keyasint"` // as it came
+	Bound    []BoundNeed `cbor:"3,keyasint"` // for each need, in their order
+	Accepted bool        `cbor:"4,keyasint"`
+	May      string      `cbor:"5,keyasint,omitempty"` // what its owner permits; nothing for a draft
+	By       Proposal    `cbor:"6,keyasint,omitzero"`  // zero where an owner brought it
 
 	// Replaces names the import of which this draft is a newer version.
 	Replaces string `cbor:"7,keyasint,omitempty"`
@@ -113,8 +113,14 @@ func (s *Imports) Room(by Proposal) error {
 
 // Binding is the point that an owner chose for a need.
 type Binding struct {
-	Need  string `cbor:"1,keyasint" json:"need"`
-	Point string `cbor:"2,keyasint" json:"point"`
+	Need  string `json:"need"`
+	Point string `json:"point"`
+}
+
+// BoundNeed is a Binding as it is stored.
+type BoundNeed struct {
+	Need  string `cbor:"1,keyasint"`
+	Point string `cbor:"2,keyasint"`
 }
 
 // Find returns the index of an import, -1 for none.

@@ -18,7 +18,7 @@ import (
 const maxCandidates = 8 // that an error lists
 
 // bind chooses a point for each need: the named point, or else the only fitting one.
-func bind(b *bundle.Bundle, named []bundle.Binding, points []agents.Point) ([]bundle.Binding, error) {
+func bind(b *bundle.Bundle, named []bundle.Binding, points []agents.Point) ([]bundle.BoundNeed, error) {
 	var names []string
 	for _, n := range b.Needs {
 		names = append(names, n.Name)
@@ -31,7 +31,7 @@ func bind(b *bundle.Bundle, named []bundle.Binding, points []agents.Point) ([]bu
 			return nil, fmt.Errorf("%s is bound twice; write --bind %s=POINT once", c.Need, c.Need)
 		}
 	}
-	all := make([]bundle.Binding, 0, len(b.Needs))
+	all := make([]bundle.BoundNeed, 0, len(b.Needs))
 	for _, n := range b.Needs {
 		var fit, addresses []string
 		for _, p := range points {
@@ -50,9 +50,9 @@ func bind(b *bundle.Bundle, named []bundle.Binding, points []agents.Point) ([]bu
 			if err := n.Fits(points[p].Kind, points[p].Unit); err != nil {
 				return nil, fmt.Errorf("%s cannot be it: %w", points[p].Point, err)
 			}
-			all = append(all, bundle.Binding{Need: n.Name, Point: points[p].Point})
+			all = append(all, bundle.BoundNeed{Need: n.Name, Point: points[p].Point})
 		case len(fit) == 1:
-			all = append(all, bundle.Binding{Need: n.Name, Point: fit[0]})
+			all = append(all, bundle.BoundNeed{Need: n.Name, Point: fit[0]})
 		case len(fit) == 0:
 			return nil, fmt.Errorf("it needs %s, a %s%s, and this site has none", n.Name, n.Kind, inUnit(n.Unit))
 		default:

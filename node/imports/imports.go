@@ -269,7 +269,7 @@ func (s *Store) define(i bundle.Import, alone bool) (hosted.Configured, error) {
 		return c, oneLine(err)
 	}
 	for _, address := range c.Reads {
-		if !slices.ContainsFunc(i.Bound, func(b bundle.Binding) bool { return b.Point == address }) {
+		if !slices.ContainsFunc(i.Bound, func(b bundle.BoundNeed) bool { return b.Point == address }) {
 			return c, device.Faultf(device.Invalid, "its definition names %.60q, which is none of its needs: ask its author for another", address)
 		}
 	}
@@ -318,8 +318,13 @@ func missing(kept *bundle.Imports, name string) error {
 }
 
 func draft(i bundle.Import) Draft {
-	return Draft{Name: i.Name, Kind: i.Kind, Author: i.WrittenBy(), Needs: i.Needs, Bound: i.Bound, Says: i.Definition, Wish: wishHere(i), Excess: i.Excess(), May: i.May,
-		Own: i.Bundle.Name, Asks: i.Bundle.May, Accepted: i.Accepted, Version: i.Version, Replaces: i.Replaces}
+	bound := make([]bundle.Binding, len(i.Bound))
+	for k, b := range i.Bound {
+		bound[k] = bundle.Binding(b)
+	}
+	return Draft{Name: i.Name, Kind: i.Kind, Author: i.WrittenBy(), Needs: i.Needs, Bound: bound, Says: i.Definition,
+		Wish: wishHere(i), Excess: i.Excess(), May: i.May, Own: i.Bundle.Name, Asks: i.Bundle.May,
+		Accepted: i.Accepted, Version: i.Version, Replaces: i.Replaces}
 }
 
 // invalid marks an error as the caller's mistake.

@@ -108,7 +108,7 @@ func (s *Store) update(i *bundle.Import, q *Request, points []agents.Point) erro
 			slices.ContainsFunc(q.Bind, func(other bundle.Binding) bool { return other.Need == b.Need }) {
 			continue
 		}
-		q.Bind = append(slices.Clip(q.Bind), b)
+		q.Bind = append(slices.Clip(q.Bind), bundle.Binding(b))
 	}
 	return nil
 }

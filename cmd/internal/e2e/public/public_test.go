@@ -110,7 +110,8 @@ func (w *world) handshakes(from, name string) {
 	}
 }
 
-// refused: under the public name, nothing answers but /mcp, which asks programs to sign in, and how to.
+// refused: under the public name, nothing answers but /mcp, which asks programs to sign in, how to, and the catalog's
+// documents, which are the same for everybody.
 func (w *world) refused(t *testing.T, s *site, from, name string) {
 	t.Helper()
 	root := w.root()
@@ -132,6 +133,12 @@ func (w *world) refused(t *testing.T, s *site, from, name string) {
 	if a, err := w.curl(from, root, base+"/.well-known/oauth-protected-resource/mcp"); err != nil || a.code != "200" || !strings.Contains(a.body, base+"/mcp") {
 		t.Errorf("the description: %v %+v", err, a)
 	}
+	for _, path := range []string{"/mcp/server-card", "/.well-known/ai-catalog.json", "/.well-known/api-catalog"} {
+		if a, err := w.curl(from, root, base+path); err != nil || a.code != "200" ||
+			strings.Contains(a.body, s.DID(t)) || strings.Contains(a.body, "relay") {
+			t.Errorf("%s: %v %+v", path, err, a)
+		}
+	}
 	if a, err := w.curl(from, root, "-H", "Host: localhost", base+"/mcp"); err != nil || a.code != "403" {
 		t.Errorf("another Host: %v %+v", err, a)
 	}
@@ -144,7 +151,7 @@ func (w *world) refused(t *testing.T, s *site, from, name string) {
 			public = c.Routes
 		}
 	}
-	if len(all) < 20 || len(public) != 15 {
+	if len(all) < 20 || len(public) != 18 {
 		t.Errorf("%d routes, and under the public name %q", len(all), public)
 	}
 	asks := []string{}

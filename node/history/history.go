@@ -249,12 +249,13 @@ func (h *History) open(d disk, o Options) error {
 		l.tiers[i] = tier{id: i, keep: keep.Milliseconds(), room: math.MaxInt}
 	}
 	l.load(names)
+	run := reserve(d, names, l.end.epoch)
 
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.options, h.disk, h.tiers, h.seq = o, d, l.tiers, l.end.seq
 	c := &h.collector
-	c.epoch, c.base, c.unsure = l.end.epoch+1, l.end.last+1, true
+	c.epoch, c.base, c.unsure = run, l.end.last+1, true
 	h.setEarlier(l.epochs)
 	if o.Now != nil {
 		h.Now = o.Now

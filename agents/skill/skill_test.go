@@ -36,7 +36,9 @@ func TestBuiltIn(t *testing.T) {
 			t.Errorf("%s has %d bytes", s.Name, n)
 		}
 		f := s.Entry.Resources[0]
-		if f.Digest != fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(s.Text))) || f.Size != len(s.Text) || f.URI != s.Entry.URI || f.URI != "skill://"+s.Name+"/SKILL.md" {
+		if f.Digest != fmt.Sprintf(
+			"sha256:%x", sha256.Sum256([]byte(s.Text)),
+		) || f.Size != len(s.Text) || f.URI != s.Entry.URI || f.URI != "skill://"+s.Name+"/SKILL.md" {
 			t.Errorf("%s: %+v", s.Name, f)
 		}
 		if s.Entry.Frontmatter["name"] != s.Name || s.Entry.Frontmatter["description"] != s.Description {
@@ -98,10 +100,14 @@ func TestMistakes(t *testing.T) {
 		{front("name: water\ndescription: x") + strings.Repeat("x", maxFile), "", "longer"},
 		{front("name: water\ndescription: x\nlicense: " + strings.Repeat("x", maxFront)), ":1", "longer"},
 	} {
-		folder := write(t, map[string]string{"water/SKILL.md": tt.text, "fine/SKILL.md": strings.ReplaceAll(good, "water", "fine")})
+		folder := write(
+			t, map[string]string{"water/SKILL.md": tt.text, "fine/SKILL.md": strings.ReplaceAll(good, "water", "fine")},
+		)
 		all, errs := Open(folder)
 		file := filepath.Join(folder, "water", "SKILL.md")
-		if len(errs) != 1 || !strings.HasPrefix(errs[0].Error(), file+tt.where+":") || !strings.Contains(errs[0].Error(), tt.says) {
+		if len(
+			errs,
+		) != 1 || !strings.HasPrefix(errs[0].Error(), file+tt.where+":") || !strings.Contains(errs[0].Error(), tt.says) {
 			t.Errorf("%.60q: %v", tt.text, errs)
 		}
 		if len(all) != len(BuiltIn())+1 {
@@ -120,7 +126,9 @@ func TestNotPlain(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(folder, "linked"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(filepath.Join(outside, "water", "SKILL.md"), filepath.Join(folder, "linked", "SKILL.md")); err != nil {
+	if err := os.Symlink(
+		filepath.Join(outside, "water", "SKILL.md"), filepath.Join(folder, "linked", "SKILL.md"),
+	); err != nil {
 		t.Fatal(err)
 	}
 	all, errs := Open(folder)

@@ -163,7 +163,9 @@ func TestSkillsAreResources(t *testing.T) {
 		if got, err := r.ReadResource(t.Context(), anna, s.Entry.URI); err != nil || got[0].Text != s.Text {
 			t.Errorf("%+v %v", got, err)
 		}
-		for _, uri := range []string{"skill://", "skill:///" + s.Name + "/SKILL.md", s.Entry.URI + "/", "SKILL://" + s.Name + "/SKILL.md"} {
+		for _, uri := range []string{
+			"skill://", "skill:///" + s.Name + "/SKILL.md", s.Entry.URI + "/", "SKILL://" + s.Name + "/SKILL.md",
+		} {
 			if _, err := r.ReadResource(t.Context(), anna, uri); err != tools.ErrNotFound {
 				t.Errorf("%q: %v", uri, err)
 			}

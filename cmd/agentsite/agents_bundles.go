@@ -120,7 +120,8 @@ there, and what comes has this hash. Only members of the realm can fetch it.`,
 		return a.keepDraft(ctx, s, text, b, draft, "")
 	})
 	draft.add(cmd)
-	cmd.Flags().StringVar(&draft.realm, "realm", "", "the realm that sha256:… is fetched from (default: all that you are in)")
+	cmd.Flags().StringVar(&draft.realm, "realm", "", "the realm that sha256:… is fetched from (default: all that you "+
+		"are in)")
 	cmd.RegisterFlagCompletionFunc("realm", completeRealms)
 	return cmd
 }
@@ -134,13 +135,17 @@ type draftFlags struct {
 
 func (f *draftFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.as, "as", "", "its name here; without it the bundle's own")
-	cmd.Flags().StringArrayVar(&f.binds, "bind", nil, "NEED=POINT: the point that a need is; several times for several needs")
+	cmd.Flags().StringArrayVar(
+		&f.binds, "bind", nil, "NEED=POINT: the point that a need is; several times for several needs",
+	)
 	cmd.Flags().BoolVar(&f.again, "again", false, "also a bundle that was removed from the site")
 }
 
 // keepDraft has the site keep a verified bundle as a draft, and prints that. replaces names the import of
 // which it is a newer version.
-func (a *app) keepDraft(ctx context.Context, s *session, text []byte, b *bundle.Bundle, f draftFlags, replaces string) error {
+func (a *app) keepDraft(
+	ctx context.Context, s *session, text []byte, b *bundle.Bundle, f draftFlags, replaces string,
+) error {
 	q := imports.Request{Bundle: text, As: f.as, Again: f.again, Replaces: replaces}
 	for _, b := range f.binds {
 		need, point, ok := strings.Cut(b, "=")
@@ -178,7 +183,8 @@ func (a *app) printDraft(d imports.Draft) error {
 	for _, part := range d.Excess {
 		a.say("Careful: the wish \"%s\" is about more than it needs.", part)
 	}
-	return a.say("Try it: %s agents try %s. Then accept it with the permission that you choose: %s agents accept %s --may PERMISSION", a.again(), safeWord(d.Name, "NAME"), a.again(), safeWord(d.Name, "NAME"))
+	return a.say("Try it: %s agents try %s. Then accept it with the permission that you choose: %s agents accept %s "+
+		"--may PERMISSION", a.again(), safeWord(d.Name, "NAME"), a.again(), safeWord(d.Name, "NAME"))
 }
 
 // printDefinition prints the definition of an agent, indented as no other line is, and the permission

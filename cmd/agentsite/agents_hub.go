@@ -68,7 +68,8 @@ sites are asked in a realm, and 16 agents shown of one.`,
 			head := []string{"NAME", "VERSION", "KIND", "NEEDS", "DESCRIPTION", "SITES", "AUTHOR", "HASH"}
 			err = printList(a, rows, "nobody publishes such an agent in your realms now", head, published.cells)
 			if err == nil && len(rows) > 0 && !a.json {
-				a.note("what is found need not be good: compare AUTHOR with what its author tells you; then install it by its HASH: agentsite agents install HASH")
+				a.note("what is found need not be good: compare AUTHOR with what its author tells you; then install it by its " +
+					"HASH: agentsite agents install HASH")
 			}
 			return err
 		}),
@@ -202,11 +203,13 @@ func (a *app) findPublished(ctx context.Context, name, author, realm string) ([]
 		return nil, nil, err
 	}
 	if len(found) == 0 {
-		return nil, nil, fmt.Errorf("nobody publishes %s in your realms now: agentsite agents search lists what there is", name)
+		return nil, nil, fmt.Errorf("nobody publishes %s in your realms now: "+
+			"agentsite agents search lists what there is", name)
 	}
 	for _, p := range found[1:] {
 		if p.Author != found[0].Author {
-			return nil, nil, usagef("several authors publish %s, and these are different agents: choose one with --author, of %s and %s; agentsite agents search lists all",
+			return nil, nil, usagef("several authors publish %s, and these are different agents: choose one with --author, of "+
+				"%s and %s; agentsite agents search lists all",
 				name, found[0].Author, p.Author)
 		}
 	}

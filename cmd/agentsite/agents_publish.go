@@ -20,7 +20,9 @@ func (a *app) publishAgentCommand() *cobra.Command {
 	var tags []string
 	var dry bool
 	cmd := &cobra.Command{
-		Use: "publish [NAME|FILE]", Short: "Have others of the site's realm find an agent by its words", Args: optional("NAME|FILE"),
+		Use: "publish [NAME|FILE]", Short: "Have others of the site's realm find an agent by its words", Args: optional(
+			"NAME|FILE",
+		),
 		Long: `Publish a rule or a routine of the site, signed with your key, with a version. Others of the
 site's realm search and install it. In the realm "public" that is everybody.
 
@@ -77,7 +79,9 @@ replaces the one before. Without NAME the command lists what the site publishes.
 		}
 		a.say("It is found by: %s", strings.Join(b.Words(), " "))
 		if lost := lostWords(shared.Shared, b); len(lost) > 0 {
-			a.note("no longer by %s, as the version before: publish it again with --tag for each to keep", strings.Join(lost, " "))
+			a.note(
+				"no longer by %s, as the version before: publish it again with --tag for each to keep", strings.Join(lost, " "),
+			)
 		}
 		if dry {
 			return nil
@@ -85,7 +89,8 @@ replaces the one before. Without NAME the command lists what the site publishes.
 		return a.say("Others install it: agentsite agents install %s", id)
 	})
 	cmd.Flags().Uint32Var(&number, "version", 0, "the version, higher than before (default: the next one)")
-	cmd.Flags().StringArrayVar(&tags, "tag", nil, "a word by which it is found, too, such as irrigation; several times for several words")
+	cmd.Flags().StringArrayVar(&tags, "tag", nil, "a word by which it is found, too, such as irrigation; several times "+
+		"for several words")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "publish nothing, and show what would be")
 	return cmd
 }

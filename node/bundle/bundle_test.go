@@ -217,7 +217,9 @@ func TestImports(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return s.Add(Import{Name: name, File: b, Bundle: opened, Bound: []BoundNeed{{"heater", "a/b"}, {"temperature", "c/d"}}}, false)
+		return s.Add(
+			Import{Name: name, File: b, Bundle: opened, Bound: []BoundNeed{{"heater", "a/b"}, {"temperature", "c/d"}}}, false,
+		)
 	}
 	for i := range maxImports {
 		if err := add(fmt.Sprintf("a%d", i)); err != nil {

@@ -48,12 +48,16 @@ type Import struct {
 func (i *Import) Updates(other Import) error {
 	switch {
 	case i.Author != other.Author || other.By != (Proposal{}):
-		return fmt.Errorf("%s is by another author, and so another agent: import this one with another name, --as", other.Name)
+		return fmt.Errorf(
+			"%s is by another author, and so another agent: import this one with another name, --as", other.Name,
+		)
 	case i.Bundle.Name != other.Bundle.Name || i.Kind != other.Kind:
 		return fmt.Errorf("%s came as the %s %s of this author, and this is the %s %s: import it with another name, --as",
 			other.Name, other.Kind, other.Bundle.Name, i.Kind, i.Bundle.Name)
 	case i.Version <= other.Version:
-		return fmt.Errorf("%s has version %d, and this is version %d, which is not newer", other.Name, other.Version, i.Version)
+		return fmt.Errorf(
+			"%s has version %d, and this is version %d, which is not newer", other.Name, other.Version, i.Version,
+		)
 	}
 	return nil
 }
@@ -64,7 +68,8 @@ func (s *Imports) Supersede(k int) (int, error) {
 	next := s.All[k]
 	old := s.Find(next.Replaces)
 	if old < 0 {
-		return k, fmt.Errorf("the import %s, of which this is a newer version, is here no more: remove this draft, and import it anew", next.Replaces)
+		return k, fmt.Errorf("the import %s, of which this is a newer version, is here no more: remove this draft, and "+
+			"import it anew", next.Replaces)
 	}
 	if err := next.Updates(s.All[old]); err != nil { // it may have been replaced since
 		return k, err

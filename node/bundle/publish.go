@@ -64,7 +64,8 @@ func (s *Shared) Publish(file []byte, public bool) (*Shared, error) {
 			continue
 		}
 		if other.Version >= b.Version {
-			return nil, fmt.Errorf("version %d of %s is published already, and this is version %d: give it a higher one with --version",
+			return nil, fmt.Errorf("version %d of %s is published already, and this is version %d: give it a higher one with "+
+				"--version",
 				other.Version, b.Name, b.Version)
 		}
 		next = next.Without(k)
@@ -83,7 +84,8 @@ func (s *Shared) Publish(file []byte, public bool) (*Shared, error) {
 		}
 	}
 	if len(words) > maxHubWords {
-		return nil, fmt.Errorf("what this site publishes has %d words, and may have %d: give the agents fewer tags, or end one with agentsite agents unpublish NAME",
+		return nil, fmt.Errorf("what this site publishes has %d words, and may have %d: give the agents fewer tags, or end "+
+			"one with agentsite agents unpublish NAME",
 			len(words), maxHubWords)
 	}
 	return next, nil

@@ -24,7 +24,9 @@ func TestStoredForms(t *testing.T) {
 	if got := hex.EncodeToString(f.Content); got != want {
 		t.Errorf("the content is signed as %s, not %s", got, want)
 	}
-	all := Imports{All: []Import{{Name: "frost", File: []byte("file"), Bound: []BoundNeed{{"heater", "a/b"}, {"t", "c/d"}}}}}
+	all := Imports{
+		All: []Import{{Name: "frost", File: []byte("file"), Bound: []BoundNeed{{"heater", "a/b"}, {"t", "c/d"}}}},
+	}
 	stored, err := all.Encode()
 	if err != nil {
 		t.Fatal(err)

@@ -173,7 +173,9 @@ func Parse(name string, text []byte, drivers []driver.Driver) (*Site, error) {
 				"and nowhere else; leave it out")
 		}
 		if at, ok := find(e.value.entries, "callers"); ok && !slices.Contains(site.Protocols, "anp") {
-			r.fail(at.at, "http", "callers is for requests by ANP, which this site does not speak; write it under protocols:, too")
+			r.fail(
+				at.at, "http", "callers is for requests by ANP, which this site does not speak; write it under protocols:, too",
+			)
 		}
 	}
 	if e, ok := find(root.entries, "wot"); ok && !slices.Contains(site.Protocols, "wot") {

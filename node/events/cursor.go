@@ -26,9 +26,10 @@ type state struct {
 	replay uint16 // events of the pages before, of which each said that there are more
 	quiet  uint8  // pages before, one after the other, without an event
 	met    bool   // a condition was true, and Until has not been since
-	since  int64  // recorded time since when a condition is true that is not met yet, or of a change that waits; 0 for none
-	told   int64  // recorded time of the last change of a state that was told
-	slots  []slot // of the points, in the order of the request
+	// recorded time since when a condition is true that is not met yet, or of a change that waits; 0 for none
+	since int64
+	told  int64  // recorded time of the last change of a state that was told
+	slots []slot // of the points, in the order of the request
 }
 
 // slot is the place of a point, and its value there.

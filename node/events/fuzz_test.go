@@ -13,7 +13,9 @@ func FuzzCursor(f *testing.F) {
 	f.Add("", int64(0), uint16(0), 1.0)
 	f.Add("AAAA", int64(1<<40), uint16(3), -1e300)
 	s := newSealer("secret")
-	pl := &plan{who: ann, name: PointCrossed, canonical: []byte("{}"), points: points[:2], addresses: []string{points[0].Point, points[1].Point}}
+	pl := &plan{who: ann, name: PointCrossed, canonical: []byte(
+		"{}",
+	), points: points[:2], addresses: []string{points[0].Point, points[1].Point}}
 	f.Fuzz(func(t *testing.T, cursor string, at int64, n uint16, v float64) {
 		if _, err := s.open(pl, cursor); err == nil {
 			t.Errorf("%q was taken", cursor)
@@ -24,7 +26,9 @@ func FuzzCursor(f *testing.F) {
 		}}
 		sealed := s.close(pl, &st)
 		got, err := s.open(pl, sealed)
-		if err != nil || len(got.slots) != 2 || got.slots[0].Mark != st.slots[0].Mark || got.since != at || got.met != st.met {
+		if err != nil || len(
+			got.slots,
+		) != 2 || got.slots[0].Mark != st.slots[0].Mark || got.since != at || got.met != st.met {
 			t.Fatalf("%+v, %v; want %+v", got, err, st)
 		}
 		if v == v && got.slots[0].value != st.slots[0].value {

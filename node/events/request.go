@@ -266,7 +266,9 @@ func (pl *plan) compile(readable []agents.Point, when, until string) error {
 			}
 		}
 		if why != "" {
-			return invalid("%s: %s cannot be replayed from what is recorded; leave it out, or ask for a rule of the site", name, why)
+			return invalid(
+				"%s: %s cannot be replayed from what is recorded; leave it out, or ask for a rule of the site", name, why,
+			)
 		}
 	}
 	for _, address := range uses.Points {

@@ -58,7 +58,9 @@ func TestOccurrences(t *testing.T) {
 		w.Occurrences.TaskStep("3", "other", ann.ID, "completed", "")
 		w.Occurrences.TaskStep("1", "gardener", ann.ID, "completed", "")
 		w.set(func() {
-			w.waits = []node.Request{{Handle: "h", Who: ann.ID, Tool: "switch_output", Left: time.Minute}, {Handle: "g", Who: "did:key:bob"}}
+			w.waits = []node.Request{
+				{Handle: "h", Who: ann.ID, Tool: "switch_output", Left: time.Minute}, {Handle: "g", Who: "did:key:bob"},
+			}
 			close(w.changed)
 			w.changed = make(chan struct{})
 		})

@@ -123,7 +123,9 @@ func (s *Source) plan(ctx context.Context, p agents.Principal, r event.Request) 
 }
 
 // Check implements event.Source.
-func (s *Source) Check(ctx context.Context, p agents.Principal, r event.Request) (canonical stdjson.RawMessage, err error) {
+func (s *Source) Check(
+	ctx context.Context, p agents.Principal, r event.Request,
+) (canonical stdjson.RawMessage, err error) {
 	pl, err := s.plan(ctx, p, r)
 	if err == nil && r.Cursor != "" {
 		_, err = s.open(pl, r.Cursor)

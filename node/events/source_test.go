@@ -288,9 +288,13 @@ func TestRequests(t *testing.T) {
 			ask(PointCrossed, `{"point":"soil/moisture","below":30,"back":20}`), ask(PointCrossed, `{"point":1}`),
 			ask(PointCrossed, `[]`), ask(PointChanged, `{}`), ask(PointChanged, `{"point":"door/position","above":1}`),
 			ask(ConditionMet, `{"when":"soil/moisture <"}`), ask(ConditionMet, `{"when":"now > 6:00"}`),
-			ask(ConditionMet, `{"when":"mean(soil/moisture, 10m) > 3 %"}`), ask(ConditionMet, `{"when":"age(soil/moisture) > 3s"}`),
+			ask(
+				ConditionMet, `{"when":"mean(soil/moisture, 10m) > 3 %"}`,
+			), ask(ConditionMet, `{"when":"age(soil/moisture) > 3s"}`),
 			ask(ConditionMet, `{"when":"1 > 0"}`), ask(ConditionMet, `{"when":"soil/moisture < 1 %","for":"x"}`),
-			ask(ConditionMet, `{"when":"soil/moisture < 1 %","for":"24h"}`), ask(ButtonPressed, `{"point":"wall/button","point":"wall/button"}`),
+			ask(
+				ConditionMet, `{"when":"soil/moisture < 1 %","for":"24h"}`,
+			), ask(ButtonPressed, `{"point":"wall/button","point":"wall/button"}`),
 		} {
 			if _, err := w.Check(t.Context(), ann, r); err == nil || device.AsFault(err).Kind != device.Invalid {
 				t.Errorf("%s %s: %v", r.Name, r.Args, err)

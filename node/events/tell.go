@@ -79,7 +79,9 @@ func (t *teller) tell(ctx context.Context) error {
 				x.Mark = fresh[i]
 			}
 		}
-		t.lapse(t.now-settle.Milliseconds(), history.Entry{Point: -1, Wall: t.wall, Sure: t.sure, Mark: history.Mark{Run: now.Run, At: t.now}})
+		t.lapse(t.now-settle.Milliseconds(), history.Entry{
+			Point: -1, Wall: t.wall, Sure: t.sure, Mark: history.Mark{Run: now.Run, At: t.now},
+		})
 	}
 	if !t.page.More {
 		t.state.replay = 0
@@ -113,7 +115,8 @@ func (t *teller) begin(fresh []history.Mark, now history.Mark) (whole bool) {
 		return true
 	}
 	t.floor = now.At - maxReplay.Milliseconds()
-	if st.run != t.source.run { // of an earlier process, whose last minute may not be stored: the next run has its number then
+	// of an earlier process, whose last minute may not be stored: the next run has its number then
+	if st.run != t.source.run {
 		st.run, whole = t.source.run, false
 		for i := range st.slots {
 			if st.slots[i].Run >= now.Run {
@@ -337,7 +340,9 @@ type outputData struct {
 }
 
 func (t *teller) output(e history.Entry, holder string, broke bool) outputData {
-	d := outputData{Output: t.plan.addresses[e.Point], Value: e.Value.Any(), Safe: t.plan.points[e.Point].Safe.Any(), Broke: broke}
+	d := outputData{
+		Output: t.plan.addresses[e.Point], Value: e.Value.Any(), Safe: t.plan.points[e.Point].Safe.Any(), Broke: broke,
+	}
 	if holder == "" {
 		d.Because = e.Cause
 	}

@@ -175,7 +175,9 @@ func (f *follow) add(e Entry) {
 
 // flush yields the records that none can come before any more, or all.
 func (f *follow) flush(all bool) {
-	slices.SortStableFunc(f.all, func(a, b Entry) int { return cmp.Or(cmp.Compare(a.Run, b.Run), cmp.Compare(a.At, b.At)) })
+	slices.SortStableFunc(
+		f.all, func(a, b Entry) int { return cmp.Or(cmp.Compare(a.Run, b.Run), cmp.Compare(a.At, b.At)) },
+	)
 	n := 0
 	for _, e := range f.all {
 		if !all && e.Run == f.newest.Run && e.At > f.newest.At-disorder {

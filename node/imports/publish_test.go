@@ -82,7 +82,9 @@ func TestPublishRealm(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.realm = device.Faultf(device.Invalid, "the public realm")
-	if s.Catalog() != nil || s.SharedWords() != nil || s.SharedFile(bundle.IDOf(secret)) != nil || s.SharedFile(bundle.IDOf(shared)) != nil {
+	if s.Catalog() != nil || s.SharedWords() != nil || s.SharedFile(
+		bundle.IDOf(secret),
+	) != nil || s.SharedFile(bundle.IDOf(shared)) != nil {
 		t.Error("everybody gets what was for the realm")
 	}
 	public := sealBy(t, key, func(c *bundle.Content) { c.Name = "open" })
@@ -126,7 +128,9 @@ func TestPublishRefused(t *testing.T) {
 			}
 		}
 		told := s.told
-		if _, err := s.publishFile(t, sealBy(t, identity.New(), change)); device.AsFault(err).Kind != device.Invalid || s.told != told {
+		if _, err := s.publishFile(
+			t, sealBy(t, identity.New(), change),
+		); device.AsFault(err).Kind != device.Invalid || s.told != told {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -176,7 +180,9 @@ func TestUpdate(t *testing.T) {
 		c.Version, c.Definition = 3, strings.Replace(c.Definition, "40", "70", 1)
 	})
 	d, err := r.bring(Request{Bundle: newer, Replaces: "winter"})
-	if err != nil || d.Name != "winter-new" || d.Replaces != "winter" || fmt.Sprint(d.Bound) != "[{out house/vent} {t climate/temperature}]" {
+	if err != nil || d.Name != "winter-new" || d.Replaces != "winter" || fmt.Sprint(
+		d.Bound,
+	) != "[{out house/vent} {t climate/temperature}]" {
 		t.Fatalf("%+v, %v", d, err)
 	}
 	r.start(t, here)
@@ -186,11 +192,15 @@ func TestUpdate(t *testing.T) {
 	if all := r.Imported(); len(all) != 2 || all[1].Replaces != "winter" || all[0].Own != "frost" || !all[0].Accepted {
 		t.Errorf("%+v", all)
 	}
-	if d, err = r.Accept(Acceptance{"winter-new", "read climate, set house/vent max 2m, stop"}); err != nil || d.Name != "winter" {
+	if d, err = r.Accept(
+		Acceptance{"winter-new", "read climate, set house/vent max 2m, stop"},
+	); err != nil || d.Name != "winter" {
 		t.Fatalf("%+v, %v", d, err)
 	}
 	for range 2 {
-		if got := r.running(); !strings.HasPrefix(got, before+", rule:winter runs ") || got == running || strings.Contains(got, "winter-new") {
+		if got := r.running(); !strings.HasPrefix(
+			got, before+", rule:winter runs ",
+		) || got == running || strings.Contains(got, "winter-new") {
 			t.Error(got)
 		}
 		r.start(t, here)

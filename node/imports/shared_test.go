@@ -67,7 +67,8 @@ func TestShare(t *testing.T) {
 	if err != nil || got.ID != id.String() || got.Name != "frost" || s.told != 1 {
 		t.Fatalf("%+v, %v, %d", got, err, s.told)
 	}
-	if _, err := s.Share(t.Context(), agents.Principal{}, Sharing{Bundle: frost}); err != nil || len(s.Shared()) != 1 { // again
+	// again
+	if _, err := s.Share(t.Context(), agents.Principal{}, Sharing{Bundle: frost}); err != nil || len(s.Shared()) != 1 {
 		t.Errorf("%+v, %v", s.Shared(), err)
 	}
 	s = newSharing(t, s.file)
@@ -98,7 +99,9 @@ func TestShare(t *testing.T) {
 func TestShareRefused(t *testing.T) {
 	s, frost := newSharing(t, nil), ruleFile(t, "frost")
 	for _, bad := range [][]byte{nil, []byte("#!/bin/sh"), frost[:len(frost)-1], append(slices.Clone(frost), 0), make([]byte, bundle.MaxBytes+1)} {
-		if _, err := s.Share(t.Context(), agents.Principal{}, Sharing{Bundle: bad}); device.AsFault(err).Kind != device.Invalid || s.told != 0 {
+		if _, err := s.Share(
+			t.Context(), agents.Principal{}, Sharing{Bundle: bad},
+		); device.AsFault(err).Kind != device.Invalid || s.told != 0 {
 			t.Errorf("%d bytes: %v", len(bad), err)
 		}
 	}
@@ -107,7 +110,9 @@ func TestShareRefused(t *testing.T) {
 		t.Error(err)
 	}
 	s.realm, s.disk = nil, errors.New("full")
-	if _, err := s.Share(t.Context(), agents.Principal{}, Sharing{Bundle: frost}); device.AsFault(err).Kind != device.Unavailable || s.SharedFile(bundle.IDOf(frost)) != nil {
+	if _, err := s.Share(
+		t.Context(), agents.Principal{}, Sharing{Bundle: frost},
+	); device.AsFault(err).Kind != device.Unavailable || s.SharedFile(bundle.IDOf(frost)) != nil {
 		t.Error(err)
 	}
 	s.disk = nil
@@ -116,11 +121,15 @@ func TestShareRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := s.Share(t.Context(), agents.Principal{}, Sharing{Bundle: frost}); device.AsFault(err).Kind != device.Invalid {
+	if _, err := s.Share(
+		t.Context(), agents.Principal{}, Sharing{Bundle: frost},
+	); device.AsFault(err).Kind != device.Invalid {
 		t.Error(err)
 	}
 	damaged := newSharing(t, append(s.file, 0))
-	if _, err := damaged.Share(t.Context(), agents.Principal{}, Sharing{Bundle: frost}); damaged.SharedDamage() == nil || device.AsFault(err).Kind != device.Unavailable || damaged.SharedWords() != nil {
+	if _, err := damaged.Share(
+		t.Context(), agents.Principal{}, Sharing{Bundle: frost},
+	); damaged.SharedDamage() == nil || device.AsFault(err).Kind != device.Unavailable || damaged.SharedWords() != nil {
 		t.Error(err)
 	}
 }

@@ -51,7 +51,9 @@ type Options struct {
 // its record have, too.
 func Routes(s *adapter.Site) []web.Route {
 	id := s.Key.ID().PeerID()
-	return Of(Options{Version: s.Version, Publisher: "agentsite.local", Card: "local.agentsite/" + id, Name: id, Protocols: s.Protocols})
+	return Of(Options{
+		Version: s.Version, Publisher: "agentsite.local", Card: "local.agentsite/" + id, Name: id, Protocols: s.Protocols,
+	})
 }
 
 // PublicRoutes returns those of a public name, of which only MCP is spoken. They name no ID: the name is the identity
@@ -80,7 +82,9 @@ func Of(o Options) []web.Route {
 }
 
 func (o Options) document(path, mediaType string, render func(base string) any) web.Route {
-	return web.Route{Pattern: "GET " + path, Admission: web.Public, AnyOrigin: true, Serve: func(w http.ResponseWriter, r *http.Request, _ web.Caller) {
+	return web.Route{Pattern: "GET " + path, Admission: web.Public, AnyOrigin: true, Serve: func(
+		w http.ResponseWriter, r *http.Request, _ web.Caller,
+	) {
 		base := o.Base(r)
 		text, _ := json.Marshal(render(base), json.Deterministic(true)) // it has a form in JSON
 		sum := sha256.Sum256(text)
@@ -124,7 +128,9 @@ func (o Options) card(base string) any {
 		Schema: cardSchema, Name: o.Card, Title: title, Description: description, Version: o.Version,
 		Remotes: []remote{{
 			Type: "streamable-http", URL: base + "/mcp", Versions: mcp.Versions,
-			Headers: []header{{Name: "Authorization", Description: "Bearer and a token of the site's owner", Required: true, Secret: true}},
+			Headers: []header{
+				{Name: "Authorization", Description: "Bearer and a token of the site's owner", Required: true, Secret: true},
+			},
 		}},
 	}
 }
@@ -144,7 +150,9 @@ type entry struct {
 func (o Options) catalog(base string) any {
 	all := []entry{{o.identifier("mcp"), title, cardType, base + cardPath}}
 	if slices.Contains(o.Protocols, "a2a") {
-		all = append(all, entry{o.identifier("a2a"), title, "application/a2a-agent-card+json", base + "/.well-known/agent-card.json"})
+		all = append(
+			all, entry{o.identifier("a2a"), title, "application/a2a-agent-card+json", base + "/.well-known/agent-card.json"},
+		)
 	}
 	return catalog{"1.0", all}
 }

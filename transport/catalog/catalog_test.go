@@ -29,7 +29,9 @@ func TestSameForEverybody(t *testing.T) {
 		res, text := s.Ask(t, "GET", path, "", "")
 		tag := res.Header.Get("ETag")
 		if res.StatusCode != 200 || res.Header.Get("Content-Type") != mediaType || tag == "" || len(text) > 1024 ||
-			res.Header.Get("Cache-Control") != "public, max-age=3600" || res.Header.Get("Access-Control-Allow-Origin") != "*" || !json.Valid([]byte(text)) {
+			res.Header.Get(
+				"Cache-Control",
+			) != "public, max-age=3600" || res.Header.Get("Access-Control-Allow-Origin") != "*" || !json.Valid([]byte(text)) {
 			t.Errorf("%s: %d bytes, %d %v %s", path, len(text), res.StatusCode, res.Header, text)
 		}
 		for _, secret := range []string{"zorilla", "greenhouse", "temperature", "kim", adaptertest.SiteToken} {
@@ -42,10 +44,14 @@ func TestSameForEverybody(t *testing.T) {
 				t.Errorf("%s differs: %s", path, again)
 			}
 		}
-		if res, again := s.Ask(t, "GET", path, "", "", "If-None-Match", tag); res.StatusCode != http.StatusNotModified || again != "" {
+		if res, again := s.Ask(
+			t, "GET", path, "", "", "If-None-Match", tag,
+		); res.StatusCode != http.StatusNotModified || again != "" {
 			t.Errorf("%s: %d %s", path, res.StatusCode, again)
 		}
-		if res, body := s.Ask(t, "HEAD", path, "", ""); res.StatusCode != 200 || body != "" || (res.Header.Get("Link") != "") != (path == apiPath) {
+		if res, body := s.Ask(
+			t, "HEAD", path, "", "",
+		); res.StatusCode != 200 || body != "" || (res.Header.Get("Link") != "") != (path == apiPath) {
 			t.Errorf("HEAD %s: %d %v %s", path, res.StatusCode, res.Header, body)
 		}
 		if res, _ := s.Ask(t, "POST", path, token, "{}"); res.StatusCode != http.StatusMethodNotAllowed {
@@ -120,7 +126,9 @@ func TestForms(t *testing.T) {
 		var c card
 		read(t, routes, cardPath, &c)
 		if c.Schema != cardSchema || !name.MatchString(c.Name) || len(c.Description) > 100 || c.Version != "1.2.3" ||
-			c.Remotes[0].URL != base+"/mcp" || !slices.Equal(c.Remotes[0].Versions, mcp.Versions) || !c.Remotes[0].Headers[0].Secret {
+			c.Remotes[0].URL != base+"/mcp" || !slices.Equal(
+			c.Remotes[0].Versions, mcp.Versions,
+		) || !c.Remotes[0].Headers[0].Secret {
 			t.Errorf("%+v", c)
 		}
 		if base != "https://h:8474" && c.Name != "org.example.garden/agentsite" {

@@ -39,7 +39,9 @@ func TestEventsAbsent(t *testing.T) {
 	if got := b.lines(t, message("server/discover", "", "{}"), nil)[0]; strings.Contains(got, "events") {
 		t.Error(got)
 	}
-	if got := b.lines(t, message("events/list", "", "{}"), nil)[0]; field(t, got, "error", "code") != float64(rpc.CodeMethodNotFound) {
+	if got := b.lines(
+		t, message("events/list", "", "{}"), nil,
+	)[0]; field(t, got, "error", "code") != float64(rpc.CodeMethodNotFound) {
 		t.Error(got)
 	}
 }
@@ -77,7 +79,9 @@ func TestEventsTranscript(t *testing.T) {
 		}
 	}
 	var got string
-	b.say(t.Context(), rpc.CBOR, toCBOR(t, message("events/poll", ofLamp+`,"cursor":"0"`, "{}")), local, nil, func(s string) { got = s })
+	b.say(t.Context(), rpc.CBOR, toCBOR(
+		t, message("events/poll", ofLamp+`,"cursor":"0"`, "{}"),
+	), local, nil, func(s string) { got = s })
 	if !strings.Contains(got, "e1") {
 		t.Errorf("CBOR: %q", got)
 	}
@@ -104,7 +108,9 @@ func TestEventsStream(t *testing.T) {
 		expect := func(method, has string) {
 			t.Helper()
 			got := next()
-			if field(t, got, "method") != "notifications/events/"+method || field(t, got, "params", "_meta", "io.modelcontextprotocol/subscriptionId") != 1. ||
+			if field(t, got, "method") != "notifications/events/"+method || field(
+				t, got, "params", "_meta", "io.modelcontextprotocol/subscriptionId",
+			) != 1. ||
 				!strings.Contains(got, has) {
 				t.Errorf("%s, want %s with %s", got, method, has)
 			}

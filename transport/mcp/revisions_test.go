@@ -27,7 +27,9 @@ func TestRevisions(t *testing.T) {
 			}
 			continue
 		}
-		if field(t, got, "error", "code") != -32022.0 || field(t, got, "error", "data", "supported") == nil || rpc.HasHandshake(revision) != slices.Contains(rpc.Handshakes, revision) {
+		if field(t, got, "error", "code") != -32022.0 || field(
+			t, got, "error", "data", "supported",
+		) == nil || rpc.HasHandshake(revision) != slices.Contains(rpc.Handshakes, revision) {
 			t.Errorf("%s: %s", revision, got)
 		}
 	}

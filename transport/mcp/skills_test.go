@@ -38,11 +38,15 @@ func TestSkills(t *testing.T) {
 		}
 		return got[0]
 	}
-	if text := one(message("server/discover", "", "{}")); field(t, text, "result", "capabilities", "extensions", "io.modelcontextprotocol/skills") == nil {
+	if text := one(
+		message("server/discover", "", "{}"),
+	); field(t, text, "result", "capabilities", "extensions", "io.modelcontextprotocol/skills") == nil {
 		t.Error(text)
 	}
 	list := one(message("skills/list", "", "{}"))
-	if field(t, list, "result", "resultType") != "complete" || field(t, list, "result", "ttlMs") != 300000.0 || field(t, list, "result", "cacheScope") != "private" {
+	if field(t, list, "result", "resultType") != "complete" || field(
+		t, list, "result", "ttlMs",
+	) != 300000.0 || field(t, list, "result", "cacheScope") != "private" {
 		t.Error(list)
 	}
 	resources := one(message("resources/list", "", "{}"))
@@ -54,28 +58,40 @@ func TestSkills(t *testing.T) {
 		entry := s.(map[string]any)
 		uri := entry["uri"].(string)
 		file := entry["resources"].([]any)[0].(map[string]any)
-		read := field(t, one(message("resources/read", `"uri":"`+uri+`"`, "{}")), "result", "contents").([]any)[0].(map[string]any)
+		read := field(
+			t, one(message("resources/read", `"uri":"`+uri+`"`, "{}")), "result", "contents",
+		).([]any)[0].(map[string]any)
 		text := read["text"].(string)
-		if read["mimeType"] != "text/markdown" || file["digest"] != fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(text))) || file["size"] != float64(len(text)) {
+		if read["mimeType"] != "text/markdown" || file["digest"] != fmt.Sprintf(
+			"sha256:%x", sha256.Sum256([]byte(text)),
+		) || file["size"] != float64(len(text)) {
 			t.Errorf("%s: %v", uri, file)
 		}
 		if !strings.Contains(resources, `"uri":"`+uri+`"`) {
 			t.Errorf("%s is no resource: %s", uri, resources)
 		}
 		got := one(message("skills/get", `"uri":"`+uri+`"`, "{}"))
-		if field(t, got, "result", "skill", "uri") != uri || field(t, got, "result", "nextCursor") != nil || field(t, got, "result", "ttlMs") == nil {
+		if field(
+			t, got, "result", "skill", "uri",
+		) != uri || field(t, got, "result", "nextCursor") != nil || field(t, got, "result", "ttlMs") == nil {
 			t.Error(got)
 		}
 	}
 	for _, wrong := range []string{
-		message("skills/list", `"cursor":"x"`, "{}"), message("skills/get", `"uri":"skill://none/SKILL.md"`, "{}"), message("skills/get", "", "{}"),
-		message("resources/read", `"uri":"skill://use-a-site/../write-a-rule/SKILL.md"`, "{}"), message("resources/read", `"uri":"skill://none/SKILL.md"`, "{}"),
+		message(
+			"skills/list", `"cursor":"x"`, "{}",
+		), message("skills/get", `"uri":"skill://none/SKILL.md"`, "{}"), message("skills/get", "", "{}"),
+		message(
+			"resources/read", `"uri":"skill://use-a-site/../write-a-rule/SKILL.md"`, "{}",
+		), message("resources/read", `"uri":"skill://none/SKILL.md"`, "{}"),
 	} {
 		if got := one(wrong); field(t, got, "error", "code") != -32602.0 {
 			t.Errorf("%s: %s", wrong, got)
 		}
 	}
-	if got := b.lines(t, message("skills/list", "", "{}"), headers{"Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"skills/list"}}); field(t, got[0], "result", "skills") == nil {
+	if got := b.lines(
+		t, message("skills/list", "", "{}"), headers{"Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"skills/list"}},
+	); field(t, got[0], "result", "skills") == nil {
 		t.Error(got) // Mcp-Name goes with none of these
 	}
 }
@@ -84,7 +100,9 @@ func TestSkills(t *testing.T) {
 // such method.
 func TestSkillsOfNobody(t *testing.T) {
 	for _, m := range []string{"skills/list", "skills/get"} {
-		newSkillBench().say(t.Context(), rpc.JSON, []byte(message(m, `"uri":"skill://use-a-site/SKILL.md"`, "{}")), rpc.Sender{}, nil, func(got string) {
+		newSkillBench().say(t.Context(), rpc.JSON, []byte(
+			message(m, `"uri":"skill://use-a-site/SKILL.md"`, "{}"),
+		), rpc.Sender{}, nil, func(got string) {
 			if field(t, got, "error", "code") != 403.0 {
 				t.Errorf("%s: %s", m, got)
 			}
@@ -106,7 +124,9 @@ func TestSkillNeverChanges(t *testing.T) {
 		defer close(ended)
 		b.say(ctx, rpc.JSON, []byte(message("subscriptions/listen",
 			`"notifications":{"resourcesListChanged":true,"resourceSubscriptions":["skill://use-a-site/SKILL.md"]}`, "{}")),
-			rpc.Sender{Who: principal.Principal{Kind: principal.SiteToken, ID: principal.SiteTokenID}}, nil, func(s string) { heard <- s })
+			rpc.Sender{
+				Who: principal.Principal{Kind: principal.SiteToken, ID: principal.SiteTokenID},
+			}, nil, func(s string) { heard <- s })
 	}()
 	if s := <-heard; !strings.Contains(s, "acknowledged") {
 		t.Fatal(s)

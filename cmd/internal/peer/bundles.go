@@ -76,7 +76,8 @@ func fetchBundleFrom(ctx context.Context, j Realm, id bundle.FileID, version str
 	case asked == 0 && lookup != nil:
 		return nil, fmt.Errorf("the realm %s could not be searched: %w", j.Name(), lookup)
 	case asked == 0:
-		return nil, fmt.Errorf("no site of the realm %s shares %s now: what was just published is found half a minute later; else compare the hash with what its owner wrote, or try again while that site is reached", j.Name(), id)
+		return nil, fmt.Errorf("no site of the realm %s shares %s now: what was just published is found half a minute "+
+			"later; else compare the hash with what its owner wrote, or try again while that site is reached", j.Name(), id)
 	}
 	return nil, fmt.Errorf("no site of the realm %s sent the bundle: %w", j.Name(), failed)
 }

@@ -111,7 +111,9 @@ func SearchHub(
 }
 
 func searchRealm(
-	ctx context.Context, j Realm, words []string, match func(*bundle.Bundle) bool, version string, add func(internet.Offer),
+	ctx context.Context, j Realm, words []string, match func(
+		*bundle.Bundle,
+	) bool, version string, add func(internet.Offer),
 ) error {
 	realm, err := discovery.ParseRealm(j.Realm)
 	if err != nil {

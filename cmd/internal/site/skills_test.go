@@ -17,13 +17,16 @@ import (
 // TestOwnSkill: a reload offers the owner's skill beside the configuration, and tells connected clients. One with a
 // mistake is left out, and the others stay.
 func TestOwnSkill(t *testing.T) {
-	s := sitetest.Start(t, "site: { name: shed }\nhttp: { https: none }\ndevices:\n  climate: { driver: sim, model: climate }\n")
+	s := sitetest.Start(t, "site: { name: shed }\nhttp: { https: none }\ndevices:\n  climate: { driver: sim, model: "+
+		"climate }\n")
 	changed := make(chan struct{}, 8)
 	client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, &sdk.ClientOptions{
 		ResourceListChangedHandler: func(context.Context, *sdk.ResourceListChangedRequest) { changed <- struct{}{} },
 	})
 	c, err := client.Connect(t.Context(), &sdk.StreamableClientTransport{
-		Endpoint: s.URL + "/mcp", HTTPClient: &http.Client{Transport: withToken{s.Token, &http.Transport{DisableKeepAlives: true}}},
+		Endpoint: s.URL + "/mcp", HTTPClient: &http.Client{
+			Transport: withToken{s.Token, &http.Transport{DisableKeepAlives: true}},
+		},
 	}, &sdk.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
 	if err != nil {
 		t.Fatal(err)

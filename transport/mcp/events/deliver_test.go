@@ -65,7 +65,9 @@ func TestHookHangs(t *testing.T) {
 			t.Error(told)
 		}
 		synctest.Wait()
-		if out := r.subscribe(t, caller, ask(hookURL, secretOf("a"), "")); out.Truncated || out.Status.Error != "" || out.Status.Delivered == "" {
+		if out := r.subscribe(
+			t, caller, ask(hookURL, secretOf("a"), ""),
+		); out.Truncated || out.Status.Error != "" || out.Status.Delivered == "" {
 			t.Errorf("%+v %+v", out, out.Status)
 		}
 	})
@@ -113,14 +115,18 @@ func TestHookRevoked(t *testing.T) {
 		r.next(t, "e1")
 		m := r.next(t, "terminated")
 		var told struct{ Error struct{ Code int } }
-		if err := json.Unmarshal([]byte(m.body), &told); err != nil || told.Error.Code != -32024 || !strings.HasPrefix(m.header.Get("Webhook-Id"), "msg_terminated_") {
+		if err := json.Unmarshal(
+			[]byte(m.body), &told,
+		); err != nil || told.Error.Code != -32024 || !strings.HasPrefix(m.header.Get("Webhook-Id"), "msg_terminated_") {
 			t.Errorf("%+v, %v", m, err)
 		}
 		synctest.Wait()
 		if strings.Contains(r.stored(), "hooks.example.com") {
 			t.Error(r.stored())
 		}
-		if _, err := r.hooks.Subscribe(t.Context(), caller, ask(hookURL, secretOf("a"), ""), true); !errors.Is(err, event.ErrUnknown) {
+		if _, err := r.hooks.Subscribe(
+			t.Context(), caller, ask(hookURL, secretOf("a"), ""), true,
+		); !errors.Is(err, event.ErrUnknown) {
 			t.Error(err)
 		}
 	})

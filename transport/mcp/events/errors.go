@@ -53,8 +53,9 @@ type (
 )
 
 var (
-	errNoEvent = &refusal{notFound, "there is no such event, or it is not of such a point, for you: events/list has the names of both", kindData{"event"}}
-	errNoHook  = &refusal{notFound, "you have no such subscription", kindData{"subscription"}}
+	errNoEvent = &refusal{notFound, "there is no such event, or it is not of such a point, for you: events/list has the " +
+		"names of both", kindData{"event"}}
+	errNoHook = &refusal{notFound, "you have no such subscription", kindData{"subscription"}}
 )
 
 // asRefusal returns err as an error of the extension; nil for one that every method may have.

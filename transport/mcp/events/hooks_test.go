@@ -185,13 +185,17 @@ func TestHook(t *testing.T) {
 		if m := r.next(t, "verification"); !m.signedBy(secretOf("a")) || m.header.Get("X-Mcp-Subscription-Id") != out.ID {
 			t.Errorf("%+v", m)
 		}
-		if !strings.HasPrefix(out.ID, "sub_") || *out.Refresh != stamp(time.Now().Add(time.Hour)) || *out.Cursor != "1" || out.Truncated || out.Status != nil {
+		if !strings.HasPrefix(
+			out.ID, "sub_",
+		) || *out.Refresh != stamp(time.Now().Add(time.Hour)) || *out.Cursor != "1" || out.Truncated || out.Status != nil {
 			t.Errorf("%+v", out)
 		}
 		r.source.Add("room/lamp")
 		m := r.next(t, "e2")
 		const body = `{"eventId":"e2","name":"point.changed","timestamp":"2026-11-28T00:00:02.000Z","data":{"point":"room/lamp","value":2},"cursor":"2"}`
-		if m.body != body || m.url != hookURL || m.header.Get("Webhook-Id") != "e2" || m.header.Get("Content-Type") != "application/json" ||
+		if m.body != body || m.url != hookURL || m.header.Get(
+			"Webhook-Id",
+		) != "e2" || m.header.Get("Content-Type") != "application/json" ||
 			m.header.Get("Webhook-Timestamp") != fmt.Sprint(time.Now().Unix()) || !m.signedBy(secretOf("a")) {
 			t.Errorf("%+v", m)
 		}
@@ -223,7 +227,9 @@ func TestHookRefresh(t *testing.T) {
 		again := ask(hookURL, secretOf("b"), `,"cursor":"0","ttlMs":7200000`)
 		again.Arguments = rpc.RawJSON([]byte(`{ "point": "room/lamp", "every": 1 }`))
 		second := r.subscribe(t, caller, again)
-		if second.ID != first.ID || *second.Refresh != stamp(time.Now().Add(2*time.Hour)) || second.Status == nil || !second.Status.Active {
+		if second.ID != first.ID || *second.Refresh != stamp(
+			time.Now().Add(2*time.Hour),
+		) || second.Status == nil || !second.Status.Active {
 			t.Errorf("%+v %+v", first, second)
 		}
 		r.source.Add("room/lamp")
@@ -300,7 +306,9 @@ func TestHookRefused(t *testing.T) {
 				c.a.Name = "no.such"
 			}
 			_, err := r.hooks.Subscribe(t.Context(), caller, c.a, true)
-			if e := Refuse(err, true); e == nil || e.Code != c.code || strings.Contains(e.Message, strings.TrimPrefix(good, secretPrefix)) {
+			if e := Refuse(
+				err, true,
+			); e == nil || e.Code != c.code || strings.Contains(e.Message, strings.TrimPrefix(good, secretPrefix)) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -352,7 +360,9 @@ func TestHookDamage(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRig(t, eventtest.New(), []byte(text))
 			_, err := r.hooks.Subscribe(t.Context(), caller, ask(hookURL, secretOf("a"), ""), true)
-			if device.AsFault(err).Kind != device.Unavailable || !strings.Contains(err.Error(), "webhooks.json") || r.stored() != text {
+			if device.AsFault(
+				err,
+			).Kind != device.Unavailable || !strings.Contains(err.Error(), "webhooks.json") || r.stored() != text {
 				t.Errorf("%v, %s", err, r.stored())
 			}
 		})

@@ -57,7 +57,9 @@ func TestEvents(t *testing.T) {
 	}
 	zero := "0"
 	got, err := ask(&params{Name: eventtest.Name, Arguments: map[string]any{"point": "room/lamp"}, Cursor: &zero})
-	if err != nil || len(got.Events) != 1 || got.Events[0].ID != "e1" || got.Events[0].Data["value"] != 1. || got.Cursor == nil || got.Next != 5000 {
+	if err != nil || len(
+		got.Events,
+	) != 1 || got.Events[0].ID != "e1" || got.Events[0].Data["value"] != 1. || got.Cursor == nil || got.Next != 5000 {
 		t.Errorf("%+v, %v", got, err)
 	}
 	got, err = ask(&params{Name: eventtest.Name, Arguments: map[string]any{"point": "room/lamp"}})
@@ -90,7 +92,9 @@ func TestEvents(t *testing.T) {
 			Capabilities map[string]json.RawMessage `json:"capabilities"`
 		} `json:"result"`
 	}
-	if err != nil || json.Unmarshal([]byte(data), &answer) != nil || string(answer.Result.Capabilities["events"]) != "{}" ||
+	if err != nil || json.Unmarshal(
+		[]byte(data), &answer,
+	) != nil || string(answer.Result.Capabilities["events"]) != "{}" ||
 		answer.Result.Version != rpc.Handshakes[0] || answer.Result.Capabilities["tools"] == nil {
 		t.Errorf("%s, %v", text, err)
 	}

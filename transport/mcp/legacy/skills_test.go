@@ -29,7 +29,9 @@ func TestSkills(t *testing.T) {
 	s := New(n, catalog, "fake", "1", "")
 	t.Cleanup(s.Close)
 	changed := make(chan struct{}, 8)
-	o := &sdk.ClientOptions{ResourceListChangedHandler: func(context.Context, *sdk.ResourceListChangedRequest) { changed <- struct{}{} }}
+	o := &sdk.ClientOptions{
+		ResourceListChangedHandler: func(context.Context, *sdk.ResourceListChangedRequest) { changed <- struct{}{} },
+	}
 	client := newClient(o)
 	for _, m := range []string{"skills/list", "skills/get"} {
 		if err := sdk.AddSendingCustomMethod[*skillParams, *skillsAnswer](client, m); err != nil {
@@ -58,7 +60,9 @@ func TestSkills(t *testing.T) {
 			t.Errorf("%s: %v", uri, err)
 		}
 	}
-	if _, err := sdk.CallCustomMethod[*skillParams, *skillsAnswer](t.Context(), c, "skills/get", &skillParams{URI: "skill://none/SKILL.md"}); !hasCode(err, jsonrpc.CodeInvalidParams) {
+	if _, err := sdk.CallCustomMethod[*skillParams, *skillsAnswer](
+		t.Context(), c, "skills/get", &skillParams{URI: "skill://none/SKILL.md"},
+	); !hasCode(err, jsonrpc.CodeInvalidParams) {
 		t.Error(err)
 	}
 	fewer.Store(true)

@@ -25,10 +25,14 @@ func bundle(t *testing.T) string {
 		t.Fatal(err)
 	}
 	r := api.Build(api.BuildOptions{
-		EntryPoints: []string{"main.ts", "view.css"}, AbsWorkingDir: sources, Outdir: sources, Bundle: true, Charset: api.CharsetUTF8,
+		EntryPoints: []string{
+			"main.ts", "view.css",
+		}, AbsWorkingDir: sources, Outdir: sources, Bundle: true, Charset: api.CharsetUTF8,
 		MinifyWhitespace: true, MinifyIdentifiers: true, MinifySyntax: true, Format: api.FormatIIFE, Target: api.ES2022,
 		// Style sheets keep light-dark(), which this target would write out.
-		Engines:     []api.Engine{{Name: api.EngineChrome, Version: "123"}, {Name: api.EngineFirefox, Version: "120"}, {Name: api.EngineSafari, Version: "17.5"}},
+		Engines: []api.Engine{{
+			Name: api.EngineChrome, Version: "123",
+		}, {Name: api.EngineFirefox, Version: "120"}, {Name: api.EngineSafari, Version: "17.5"}},
 		TsconfigRaw: "{}",
 	})
 	for _, m := range append(r.Errors, r.Warnings...) {

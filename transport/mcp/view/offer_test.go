@@ -47,7 +47,9 @@ func connect(t *testing.T, s *adaptertest.Site, token, revision string, settings
 	if settings != nil {
 		o.Capabilities.AddExtension(view.Extension, settings)
 	}
-	c, err := sdk.NewClient(&sdk.Implementation{Name: "client", Version: "1"}, o).Connect(t.Context(), &sdk.StreamableClientTransport{
+	c, err := sdk.NewClient(
+		&sdk.Implementation{Name: "client", Version: "1"}, o,
+	).Connect(t.Context(), &sdk.StreamableClientTransport{
 		Endpoint: s.URL + "/mcp", HTTPClient: &http.Client{Transport: bearer(token)}, DisableStandaloneSSE: true,
 	}, &sdk.ClientSessionOptions{ProtocolVersion: revision})
 	if err != nil {
@@ -66,7 +68,9 @@ func TestOffer(t *testing.T) {
 	for _, revision := range []string{"2026-07-28", "2025-11-25", "2025-03-26"} {
 		size := map[bool]int{}
 		for name, settings := range map[string]map[string]any{
-			"with": declared, "without": nil, "another type": {"mimeTypes": []string{"text/html"}}, "no list": {"mimeTypes": 7}, "empty": {},
+			"with": declared, "without": nil, "another type": {
+				"mimeTypes": []string{"text/html"},
+			}, "no list": {"mimeTypes": 7}, "empty": {},
 		} {
 			c := connect(t, s, adaptertest.SiteToken, revision, settings)
 			if got := c.InitializeResult().ProtocolVersion; got != revision {
@@ -121,7 +125,9 @@ func TestRead(t *testing.T) {
 				}
 				got := r.Contents[0]
 				meta, _ := json.Marshal(got.Meta)
-				if got.URI != uri || got.MIMEType != "text/html;profile=mcp-app" || got.Text != view.HTML || string(meta) != `{"ui":{"prefersBorder":true}}` {
+				if got.URI != uri || got.MIMEType != "text/html;profile=mcp-app" || got.Text != view.HTML || string(
+					meta,
+				) != `{"ui":{"prefersBorder":true}}` {
 					t.Errorf("%s: %s %s %d bytes %s", revision, got.URI, got.MIMEType, len(got.Text), meta)
 				}
 			}

@@ -176,7 +176,9 @@ func (l *liar) lie(method, tool string, asked int) any {
 		return o{"name": "boil", "kind": "rule", "needs": []o{{"name": "heater", "kind": "switch"}}, "definition": "every: 1m\nhold: { need/heater: on }", "may": "set need/heater"}
 	case string(acts.SharedAgentsAct):
 		return o{"shared": []o{
-			{"id": venom, "name": venom, "kind": venom, "author": venom, "published": true, "words": []string{venom}, "version": 1},
+			{"id": venom, "name": venom, "kind": venom, "author": venom, "published": true, "words": []string{
+				venom,
+			}, "version": 1},
 			{"id": venom, "name": "boil", "kind": venom, "author": venom, "published": true},
 		}, "imported": []o{
 			{"name": venom, "kind": venom, "author": "did:key:" + venom, "own_name": "boil", "definition": venom, "wish": venom, "asks": venom, "replaces": venom},
@@ -188,7 +190,9 @@ func (l *liar) lie(method, tool string, asked int) any {
 	case string(acts.ConfigurationAct), string(acts.ConfigureAct):
 		text := "site: { name: x } # " + venom
 		if l.how == failing { // at tools: this one can be read
-			text = "site: { name: x }\ndevices: {} # '; touch PWNED; `touch PWNED` \u202e\u200b" + strings.Repeat("x", 1000) + "\n"
+			text = "site: { name: x }\ndevices: {} # '; touch PWNED; `touch PWNED` \u202e\u200b" + strings.Repeat(
+				"x", 1000,
+			) + "\n"
 		}
 		return o{"file": venom, "text": text, "digest": venom}
 	case string(acts.CheckAct):
@@ -200,10 +204,16 @@ func (l *liar) lie(method, tool string, asked int) any {
 	case string(acts.DraftAct):
 		return o{"text": venom, "digest": venom, "mistakes": []o{{"line": 1, "says": venom}}, "warnings": []string{venom}}
 	case string(acts.SchemaAct), string(acts.PinoutAct), string(acts.DoctorAct):
-		return o{"schema": venom, "board": venom, "findings": []o{{"severity": venom, "says": strings.Repeat("f", 1<<16) + venom, "do": venom}}}
+		return o{"schema": venom, "board": venom, "findings": []o{
+			{"severity": venom, "says": strings.Repeat("f", 1<<16) + venom, "do": venom},
+		}}
 	case string(remote.VersionAct), string(remote.UpdateAct):
-		return o{"version": venom, "proven": true, "failed": venom, "offered": venom, "newer": true, "problems": []string{venom},
-			"work": o{"version": venom, "state": []string{"failed", venom}[asked%2], "error": strings.Repeat("e", 1<<16) + venom}}
+		return o{"version": venom, "proven": true, "failed": venom, "offered": venom, "newer": true, "problems": []string{
+			venom,
+		},
+			"work": o{
+				"version": venom, "state": []string{"failed", venom}[asked%2], "error": strings.Repeat("e", 1<<16) + venom,
+			}}
 	case string(rollback.TrialAct), string(rollback.ConfirmAct):
 		return o{"state": venom, "because": venom, "digest": venom}
 	case string(backup.ExportAct):
@@ -280,7 +290,9 @@ var commands = [][]string{
 	{"why", "a/t"}, {"rules"}, {"rules", "pause", "x"}, {"rules", "resume", "x"}, {"rules", "try", "x"}, {"journal"}, {"journal", "--since", "1h"}, {"journal", "--verify"}, {"config", "check", "CSV"}, {"config"}, {"config", "replace", "CSV"}, {"config", "replace", "CSV", "--digest", "00"}, {"add", "lamp", "--driver", "relay", "--set", "pin=GPIO17", "--set", "safe=off", "--yes"}, {"grants", "--json"}, {"agents"}, {"agents", "forbid", "assistant"},
 	{"agents", "tools", "weather"}, {"agents", "export", "frost", "-o", "OUT"}, {"agents", "try", "x"}, {"agents", "accept", "x", "--may", "read *"}, {"agents", "remove", "x"}, {"agents", "pause", "x"},
 	{"agents", "resume", "x"}, {"agents", "share"}, {"agents", "unshare", "sha256:00"}, {"agents", "import", "CSV"}, {"agents", "show", "gardener"}, {"agents", "find"},
-	{"agents", "publish"}, {"agents", "publish", "boil"}, {"agents", "publish", "boil", "--dry-run"}, {"agents", "unpublish", "boil"},
+	{
+		"agents", "publish",
+	}, {"agents", "publish", "boil"}, {"agents", "publish", "boil", "--dry-run"}, {"agents", "unpublish", "boil"},
 	{"agents", "search", "boil"}, {"agents", "install", "boil"}, {"agents", "updates"},
 	{"ask"}, {"ask", "gardener", "hi"}, {"ask", "gardener", "hi", "--no-wait"}, {"chat", "gardener", "hi"}, {"sites", "connect", "x"},
 	{"tasks"}, {"tasks", "show", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}, {"tasks", "watch", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}, {"tasks", "cancel", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}, {"tasks", "answer", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "yes"},
@@ -316,7 +328,9 @@ func TestCommandsListed(t *testing.T) {
 			if !described || len(words) > 0 && words[0] == "help" || exec.Command(program, append([]string{"help"}, sub...)...).Run() != nil {
 				continue // an argument, and no command
 			}
-			listed := slices.ContainsFunc(slices.Concat(commands, fleetCommands), func(c []string) bool { return len(c) >= len(sub) && slices.Equal(c[:len(sub)], sub) })
+			listed := slices.ContainsFunc(slices.Concat(
+				commands, fleetCommands,
+			), func(c []string) bool { return len(c) >= len(sub) && slices.Equal(c[:len(sub)], sub) })
 			if name := strings.Join(sub, " "); !listed && !slices.Contains(alone, name) {
 				t.Errorf("%q is tried against no hostile site: add it to commands, or to alone", sub)
 			}

@@ -14,10 +14,18 @@ import (
 // fleetCommands are the commands that call several sites, without --sites. HOLDER stands for somebody's key, YAML for
 // a configuration.
 var fleetCommands = [][]string{
-	{"fleet"}, {"fleet", "status"}, {"fleet", "read"}, {"fleet", "read", "a/t"}, {"fleet", "doctor", "--all"}, {"fleet", "journal"},
-	{"fleet", "backup", "OUT", "--passphrase-file", "YAML"}, {"fleet", "allow", "HOLDER", "read *"}, {"fleet", "allow", "HOLDER", "set a/t"},
-	{"fleet", "revoke", "HOLDER"}, {"fleet", "apply", "YAML", "--keep-going"}, {"fleet", "apply", "YAML", "--dry-run"}, {"fleet", "update"},
-	{"fleet", "update", "--check"}, {"fleet", "realm", "new", "farm", "--keep-going"}, {"fleet", "realm", "join", "public", "--dry-run"},
+	{"fleet"}, {
+		"fleet", "status",
+	}, {"fleet", "read"}, {"fleet", "read", "a/t"}, {"fleet", "doctor", "--all"}, {"fleet", "journal"},
+	{
+		"fleet", "backup", "OUT", "--passphrase-file", "YAML",
+	}, {"fleet", "allow", "HOLDER", "read *"}, {"fleet", "allow", "HOLDER", "set a/t"},
+	{
+		"fleet", "revoke", "HOLDER",
+	}, {"fleet", "apply", "YAML", "--keep-going"}, {"fleet", "apply", "YAML", "--dry-run"}, {"fleet", "update"},
+	{
+		"fleet", "update", "--check",
+	}, {"fleet", "realm", "new", "farm", "--keep-going"}, {"fleet", "realm", "join", "public", "--dry-run"},
 }
 
 // TestFleetHostile runs the fleet's commands at a compromised site and at one that is not there. No row of the table is

@@ -57,7 +57,9 @@ func TestHub(t *testing.T) {
 	}
 	anna, ben, carla := harness.NewPerson(t), harness.NewPerson(t), harness.NewPerson(t)
 	shed, farm := start(config("shed", 50)), start(config("farm", 90))
-	barn := harness.StartIn(t, harness.TempDir(t), "site: { name: barn }\ndevices: { box: { driver: sim, every: 1s } }\n", nil, program, "run")
+	barn := harness.StartIn(
+		t, harness.TempDir(t), "site: { name: barn }\ndevices: { box: { driver: sim, every: 1s } }\n", nil, program, "run",
+	)
 	anna.MustCLI(t, "claim", shed.Invitation(t).String())
 	ben.MustCLI(t, "claim", farm.Invitation(t).String())
 	carla.MustCLI(t, "realm", "join", "public", "--relay", at.Addresses[0])
@@ -91,7 +93,9 @@ func TestHub(t *testing.T) {
 	if found := search("farm"); strings.Count(found, "sha256:") != 2 {
 		t.Error(found)
 	}
-	if out, err := carla.CLI(t, "agents", "install", "fan", "--bind", "heater=box/heater", "--data", barn.Folder); err == nil || !strings.Contains(err.Error(), "several authors") {
+	if out, err := carla.CLI(
+		t, "agents", "install", "fan", "--bind", "heater=box/heater", "--data", barn.Folder,
+	); err == nil || !strings.Contains(err.Error(), "several authors") {
 		t.Error(out, err)
 	}
 	install := func(args ...string) {
@@ -115,7 +119,9 @@ func TestHub(t *testing.T) {
 	})
 	install(published.ID, "--update", "fan")
 	carla.MustCLI(t, "agents", "accept", "fan-new", "--may", "set box/vent max 2m", "--data", barn.Folder)
-	if out := carla.MustCLI(t, "agents", "--data", barn.Folder); !strings.Contains(out, "max 2m") || strings.Contains(out, "fan-new") {
+	if out := carla.MustCLI(
+		t, "agents", "--data", barn.Folder,
+	); !strings.Contains(out, "max 2m") || strings.Contains(out, "fan-new") {
 		t.Error(out)
 	}
 	anna.MustCLI(t, "agents", "unpublish", "fan", "--data", shed.Folder)
@@ -169,7 +175,9 @@ func hostileSite(t *testing.T, relay string, files func(card.FileID) []byte) {
 	}
 	in, err := internet.Join(internet.Options{
 		P2P: p2p.Options{Key: key, Listen: []string{"/ip4/127.0.0.1/tcp/0"}, Relays: relays}, Relays: relays,
-		Site: &internet.Site{Realm: internet.Realm{Realm: discovery.PublicRealm()}, Card: a.Card, Newer: a.Newer, Files: files},
+		Site: &internet.Site{
+			Realm: internet.Realm{Realm: discovery.PublicRealm()}, Card: a.Card, Newer: a.Newer, Files: files,
+		},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -28,7 +28,8 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 )
 
-var pictures = flag.String("pictures", "", "how the files begin to which TestApps writes pictures of the view; none when left out")
+var pictures = flag.String("pictures", "", "how the files begin to which TestApps writes pictures of the view; none "+
+	"when left out")
 
 // policy holds the sources that a host of MCP Apps lets a page load from that declares nothing, by the specification of 2026-01-26.
 const policy = "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; " +
@@ -94,9 +95,13 @@ func startApps(t *testing.T) *apps {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(cancel)
 	// The frames are of one process, so that the view's is seen like every other.
-	ctx, cancel = chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium), chromedp.NoSandbox,
+	ctx, cancel = chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(
+		chromium,
+	), chromedp.NoSandbox,
 		chromedp.Flag("disable-gpu", true), chromedp.Flag("disable-component-update", true), chromedp.WindowSize(720, 900),
-		chromedp.Flag("disable-features", "IsolateSandboxedIframes,IsolateOrigins,site-per-process"), chromedp.Flag("disable-site-isolation-trials", true))...)
+		chromedp.Flag(
+			"disable-features", "IsolateSandboxedIframes,IsolateOrigins,site-per-process",
+		), chromedp.Flag("disable-site-isolation-trials", true))...)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(cancel)
@@ -120,7 +125,9 @@ func bundleHost(t *testing.T) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := api.Build(api.BuildOptions{EntryPoints: []string{entry}, Bundle: true, NodePaths: []string{modules}, Format: api.FormatIIFE,
+	r := api.Build(api.BuildOptions{EntryPoints: []string{
+		entry,
+	}, Bundle: true, NodePaths: []string{modules}, Format: api.FormatIIFE,
 		Platform: api.PlatformBrowser, Charset: api.CharsetUTF8, LogLevel: api.LogLevelSilent})
 	if len(r.Errors) > 0 {
 		t.Fatalf("%+v", r.Errors)

@@ -48,7 +48,8 @@ func showInInspector(t *testing.T, era string) {
 	}
 	press := func(selector, text string) {
 		t.Helper()
-		shows(fmt.Sprintf("(e => e && (e.click(), true))([...document.querySelectorAll(%q)].find(e => e.textContent.startsWith(%q) && !e.disabled))", selector, text))
+		shows(fmt.Sprintf("(e => e && (e.click(), true))([...document.querySelectorAll(%q)].find(e => "+
+			"e.textContent.startsWith(%q) && !e.disabled))", selector, text))
 	}
 	if err := chromedp.Do(a.ctx, chromedp.Navigate(page+"?MCP_INSPECTOR_API_TOKEN=secret")); err != nil {
 		t.Fatal(err)

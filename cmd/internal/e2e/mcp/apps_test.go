@@ -23,15 +23,29 @@ type check struct {
 }
 
 var checks = []check{
-	{"read_history", map[string]any{"point": "greenhouse/temperature", "hours": 12, "steps": 120}, `document.querySelector(".chart svg .line, main > .soft")`},
-	{"read_history", map[string]any{"point": "greenhouse/lamp", "hours": 12}, `document.querySelector(".list li, main > .soft")`},
+	{"read_history", map[string]any{
+		"point": "greenhouse/temperature", "hours": 12, "steps": 120,
+	}, `document.querySelector(".chart svg .line, main > .soft")`},
+	{"read_history", map[string]any{
+		"point": "greenhouse/lamp", "hours": 12,
+	}, `document.querySelector(".list li, main > .soft")`},
 	{"read_points", map[string]any{}, `document.querySelectorAll("tbody tr").length > 5`},
-	{"switch_output", map[string]any{"output": "greenhouse/lamp", "on": true, "for_seconds": 90}, `document.querySelector("[data-output='greenhouse/lamp'][data-safe=false] [data-left]")`},
-	{"set_level", map[string]any{"output": "greenhouse/vent", "value": 40, "for_seconds": 90}, `document.querySelector("[data-output='greenhouse/vent'][data-safe=false]")`},
-	{"explain_point", map[string]any{"point": "greenhouse/lamp"}, `document.querySelector("[data-output='greenhouse/lamp'][data-safe=false] button")`},
-	{"explain_point", map[string]any{"point": "greenhouse/temperature"}, `document.querySelector(".value").textContent.includes("°C")`},
+	{"switch_output", map[string]any{
+		"output": "greenhouse/lamp", "on": true, "for_seconds": 90,
+	}, `document.querySelector("[data-output='greenhouse/lamp'][data-safe=false] [data-left]")`},
+	{"set_level", map[string]any{
+		"output": "greenhouse/vent", "value": 40, "for_seconds": 90,
+	}, `document.querySelector("[data-output='greenhouse/vent'][data-safe=false]")`},
+	{"explain_point", map[string]any{
+		"point": "greenhouse/lamp",
+	}, `document.querySelector("[data-output='greenhouse/lamp'][data-safe=false] button")`},
+	{"explain_point", map[string]any{
+		"point": "greenhouse/temperature",
+	}, `document.querySelector(".value").textContent.includes("°C")`},
 	{"site_status", map[string]any{}, `document.querySelector("[data-stopped=false]") && document.querySelectorAll("[data-output]").length === 2 && document.querySelector("button.stop")`},
-	{"release_output", map[string]any{"output": "greenhouse/vent"}, `document.querySelector("[data-output='greenhouse/vent'][data-safe=true]")`},
+	{"release_output", map[string]any{
+		"output": "greenhouse/vent",
+	}, `document.querySelector("[data-output='greenhouse/vent'][data-safe=true]")`},
 }
 
 // TestApps shows real results of all tools that have the view, in a light and a dark theme, under AppBridge.
@@ -58,7 +72,9 @@ func TestApps(t *testing.T) {
 				t.Errorf("%s, %s: axe: %s", c.tool, theme, found)
 			}
 		}
-		a.show(c.args, result, map[string]any{"width": 300, "most": 200, "context": map[string]any{"containerDimensions": map[string]any{"maxHeight": 200, "width": 300}}})
+		a.show(c.args, result, map[string]any{"width": 300, "most": 200, "context": map[string]any{
+			"containerDimensions": map[string]any{"maxHeight": 200, "width": 300},
+		}})
 		a.is(10*time.Second, c.has)
 		a.picture(name + "-narrow")
 		if over := a.inView(`document.documentElement.scrollWidth - innerWidth`).(float64); over > 0 {
@@ -134,7 +150,9 @@ func TestAppsStopMissed(t *testing.T) {
 	a.is(10*time.Second, `document.querySelectorAll("[data-stopped=false]").length === 2 && document.querySelector("button.stop")`)
 	a.inHost("window.fake = " + quote(map[string]any{
 		"emergency_stop": map[string]any{"sites": []any{map[string]any{"site": "garden", "emergency_stop": true, "outputs": []any{
-			map[string]any{"output": "garden/a/lamp", "value": false, "safe": false}, map[string]any{"output": "garden/a/fan", "value": 40, "safe": 0},
+			map[string]any{
+				"output": "garden/a/lamp", "value": false, "safe": false,
+			}, map[string]any{"output": "garden/a/fan", "value": 40, "safe": 0},
 		}}}, "not_answered": missed},
 		"site_status": map[string]any{"sites": []any{site("garden", true)}, "not_answered": missed},
 	}))
@@ -150,25 +168,43 @@ func TestAppsHostile(t *testing.T) {
 	noCalls := map[string]any{"capabilities": map[string]any{}} // or it would ask for what the site does not have
 	const markup = `<img src=x onerror="document.title='broken'">`
 	for name, v := range map[string]any{
-		"nothing": nil, "text": "x", "list": []any{1}, "empty": map[string]any{}, "no steps": map[string]any{"point": "a/b", "unit": "Cel"},
-		"null steps":    map[string]any{"point": "a/b", "steps": nil, "min": nil},
-		"odd steps":     map[string]any{"point": "a/b", "step_seconds": -1, "steps": []any{nil, 7, map[string]any{"time": "x"}, step(0, 1, 2, 3), map[string]any{"time": "2026-01-01T00:00:00Z", "mean": "x"}}},
-		"great":         map[string]any{"point": "a/b", "steps": []any{step(0, -1e308, 0, 1e308), step(60, 1e308, 1e308, 1e308)}},
+		"nothing": nil, "text": "x", "list": []any{
+			1,
+		}, "empty": map[string]any{}, "no steps": map[string]any{"point": "a/b", "unit": "Cel"},
+		"null steps": map[string]any{"point": "a/b", "steps": nil, "min": nil},
+		"odd steps": map[string]any{"point": "a/b", "step_seconds": -1, "steps": []any{
+			nil, 7, map[string]any{"time": "x"}, step(0, 1, 2, 3), map[string]any{"time": "2026-01-01T00:00:00Z", "mean": "x"},
+		}},
+		"great": map[string]any{
+			"point": "a/b", "steps": []any{step(0, -1e308, 0, 1e308), step(60, 1e308, 1e308, 1e308)},
+		},
 		"great and one": map[string]any{"point": "a/b", "steps": []any{step(0, 1.7e308, 1.7e308, 1.7e308)}},
-		"far apart":     map[string]any{"point": "a/b", "step_seconds": 1, "steps": []any{step(0, 1, 1, 1), step(1e9, 2, 2, 2)}},
-		"markup":        map[string]any{"point": "a/" + markup, "steps": []any{step(0, 1, 2, 3)}, "unit": markup},
-		"output":        map[string]any{"output": markup, "value": nil, "safe": markup, "seconds_left": 1e308, "held_by": markup},
-		"level":         map[string]any{"output": "a/b", "value": 1e308, "safe": 0},
-		"readings":      map[string]any{"readings": []any{nil, map[string]any{"point": markup, "value": map[string]any{}, "age_seconds": -1, "quality": markup, "why": markup}}},
-		"status":        map[string]any{"site": markup, "emergency_stop": false, "devices": []any{map[string]any{"device": markup, "faults": []any{markup}}}, "outputs_away_from_safe": 7},
-		"why":           map[string]any{"point": "a/b", "quality": "good", "value": 1, "name": markup, "output": map[string]any{"safe": 0}, "changes": []any{map[string]any{"time": "never"}}, "refused": markup},
+		"far apart": map[string]any{
+			"point": "a/b", "step_seconds": 1, "steps": []any{step(0, 1, 1, 1), step(1e9, 2, 2, 2)},
+		},
+		"markup": map[string]any{"point": "a/" + markup, "steps": []any{step(0, 1, 2, 3)}, "unit": markup},
+		"output": map[string]any{
+			"output": markup, "value": nil, "safe": markup, "seconds_left": 1e308, "held_by": markup,
+		},
+		"level": map[string]any{"output": "a/b", "value": 1e308, "safe": 0},
+		"readings": map[string]any{"readings": []any{
+			nil, map[string]any{"point": markup, "value": map[string]any{}, "age_seconds": -1, "quality": markup, "why": markup},
+		}},
+		"status": map[string]any{"site": markup, "emergency_stop": false, "devices": []any{
+			map[string]any{"device": markup, "faults": []any{markup}},
+		}, "outputs_away_from_safe": 7},
+		"why": map[string]any{"point": "a/b", "quality": "good", "value": 1, "name": markup, "output": map[string]any{"safe": 0}, "changes": []any{map[string]any{"time": "never"}}, "refused": markup},
 	} {
 		a.show(nil, structured(v), noCalls)
 		a.is(10*time.Second, `document.querySelector("main").children.length`)
-		if n := a.inView(`document.querySelectorAll("img, main script, main a").length + (document.title === "agentsite" ? 0 : 1)`); n != 0.0 {
+		if n := a.inView(
+			`document.querySelectorAll("img, main script, main a").length + (document.title === "agentsite" ? 0 : 1)`,
+		); n != 0.0 {
 			t.Errorf("%s: its text became elements", name)
 		}
-		if bad := a.inView(`/NaN|Infinity|undefined|\[object/.exec(document.querySelector("main").outerHTML)?.[0] ?? ""`); bad != "" {
+		if bad := a.inView(
+			`/NaN|Infinity|undefined|\[object/.exec(document.querySelector("main").outerHTML)?.[0] ?? ""`,
+		); bad != "" {
 			t.Errorf("%s: it shows %v: %v", name, bad, a.inView(`document.querySelector("main").outerHTML`))
 		}
 	}
@@ -177,7 +213,9 @@ func TestAppsHostile(t *testing.T) {
 	a.inHost(`bridge.sendToolResult({ content: [], structuredContent: { point: "a/b", mean: NaN, steps: [{ time: "2026-01-01T00:00:00Z", min: NaN, mean: Infinity, max: 1, last: 1 }] } })`)
 	a.is(10*time.Second, `document.querySelector("main > .soft")`)
 
-	a.show(nil, map[string]any{"isError": true, "content": []any{map[string]any{"type": "text", "text": "unsafe: " + markup}}}, noCalls)
+	a.show(nil, map[string]any{
+		"isError": true, "content": []any{map[string]any{"type": "text", "text": "unsafe: " + markup}},
+	}, noCalls)
 	a.is(10*time.Second, `document.querySelector(".text").textContent.startsWith("unsafe: <img")`)
 
 	// What is not from the host is not heard; what the view does not know is answered with an error.
@@ -186,7 +224,9 @@ func TestAppsHostile(t *testing.T) {
 	a.inHost(`document.querySelector("iframe").contentWindow.frames[0].postMessage({ jsonrpc: "2.0", method: "ui/notifications/tool-cancelled", params: {} }, "*")`)
 	a.inHost(`bridge.sendHostContextChange({ theme: "dark", styles: { variables: { "--color-text-primary": "rgb(1, 2, 3)", "background": "red", "--Upper": "red", "--x;y": "red" } } })`)
 	a.is(10*time.Second, `getComputedStyle(document.body).color === "rgb(1, 2, 3)"`)
-	if got := a.inView(`document.documentElement.getAttribute("style")`).(string); strings.Contains(got, "red") || !strings.Contains(got, "dark") {
+	if got := a.inView(
+		`document.documentElement.getAttribute("style")`,
+	).(string); strings.Contains(got, "red") || !strings.Contains(got, "dark") {
 		t.Errorf("the style is %q", got)
 	}
 	if a.inView(`!!document.querySelector("[data-output]")`) != true {
@@ -213,7 +253,9 @@ func TestAppsHostile(t *testing.T) {
 }
 
 func step(at, low, mean, high float64) map[string]any {
-	return map[string]any{"time": time.Unix(1_790_000_000+int64(at), 0).UTC().Format(time.RFC3339), "min": low, "mean": mean, "max": high, "last": mean}
+	return map[string]any{"time": time.Unix(
+		1_790_000_000+int64(at), 0,
+	).UTC().Format(time.RFC3339), "min": low, "mean": mean, "max": high, "last": mean}
 }
 
 // TestAppsRefresh: what is shown is asked for again by itself.
@@ -255,7 +297,9 @@ func TestAppsLost(t *testing.T) {
 	a.inHost("window.silent = true")
 	a.inView(`document.querySelector("button").click(), true`)
 	a.is(5*time.Second, `document.querySelector("button:disabled")`)
-	a.is(30*time.Second, `document.querySelector("button:not(:disabled)") && document.querySelector(".note:not([hidden])")`)
+	a.is(
+		30*time.Second, `document.querySelector("button:not(:disabled)") && document.querySelector(".note:not([hidden])")`,
+	)
 	a.inHost("window.silent = false")
 	a.inView(`document.querySelector("button").click(), true`)
 	a.is(10*time.Second, `document.querySelector("[data-safe=true]")`)
@@ -270,13 +314,17 @@ func TestAppsChart(t *testing.T) {
 		v := 20 + float64(i%97)/10
 		steps = append(steps, step(float64(60*i), v-1, v, v+1))
 	}
-	past := map[string]any{"point": "a/temperature", "unit": "Cel", "step_seconds": 60, "min": 19, "mean": 25, "max": 31, "steps": steps}
+	past := map[string]any{
+		"point": "a/temperature", "unit": "Cel", "step_seconds": 60, "min": 19, "mean": 25, "max": 31, "steps": steps,
+	}
 	a.show(nil, structured(past), map[string]any{"capabilities": map[string]any{}})
 	a.is(10*time.Second, `document.querySelector(".line")`)
 	took := a.inView(`((params, best) => { // again and again: the fastest is that of a quiet machine
 		for (let i = 0; i < 10; i++) {
 			const t = performance.now();
-			dispatchEvent(new MessageEvent("message", { source: parent, data: { jsonrpc: "2.0", method: "ui/notifications/tool-result", params } }));
+			dispatchEvent(new MessageEvent(
+				"message", { source: parent, data: { jsonrpc: "2.0", method: "ui/notifications/tool-result", params } },
+			));
 			document.body.getBoundingClientRect();
 			best = Math.min(best, performance.now() - t);
 		}

@@ -121,7 +121,9 @@ func TestConformanceOfSkills(t *testing.T) {
 	for _, revision := range []string{"2026-07-28", "2025-11-25"} {
 		for _, s := range []string{"sep-2640-skills-enumeration", "sep-2640-skills-manifest", "sep-2640-skills-directory"} {
 			t.Run(revision+"/"+s, func(t *testing.T) {
-				out, err := npm.Run(t, time.Minute, npm.Suite, "server", "--url", url, "--spec-version", revision, "--force", "--scenario", s)
+				out, err := npm.Run(
+					t, time.Minute, npm.Suite, "server", "--url", url, "--spec-version", revision, "--force", "--scenario", s,
+				)
 				if err != nil || strings.Contains(out, "WARNING") || strings.Contains(out, "SKIPPED: scenario") {
 					t.Fatalf("%v\n%s", err, out)
 				}

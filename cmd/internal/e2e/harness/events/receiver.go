@@ -90,7 +90,9 @@ func NewReceiver(t testing.TB) *Receiver {
 
 // Program returns the arguments for a site that trusts the receiver's certificate, which all receivers have.
 func (w *Receiver) Program(more ...string) []string {
-	return append([]string{"env", "SSL_CERT_FILE=" + w.Certificate, harness.Need(w.t, "the program", harness.Program), "run"}, more...)
+	return append(
+		[]string{"env", "SSL_CERT_FILE=" + w.Certificate, harness.Need(w.t, "the program", harness.Program), "run"}, more...,
+	)
 }
 
 // Hang has the receiver leave messages unanswered, except challenges.

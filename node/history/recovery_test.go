@@ -368,7 +368,7 @@ func TestImportedDamaged(t *testing.T) {
 			}
 		}
 		for name, f := range d.files {
-			for at := range f.data[:min(400, len(f.data))] {
+			for at := range f.data[:min(400, len(f.data))] { // the file of the run is empty
 				d2 := newMemDisk()
 				b := append([]byte(nil), f.data...)
 				b[at] ^= 0xff

@@ -12,8 +12,8 @@ import (
 // runFile begins the name of an empty file. The rest is the number of the newest run.
 const runFile = "run-"
 
-// reserve returns the number of a new run, after last and those that have a file. No other run has it, even if this one
-// ends before it stores anything: a file keeps it. Where the disk does not take that, some numbers are skipped at random.
+// reserve returns the number of a new run, after last and those that have a file. No other run has it, even if this
+// one ends before it stores anything: a file keeps it. Where the disk does not take that, some are skipped at random.
 func reserve(d disk, names []string, last uint32) uint32 {
 	var old []string
 	for _, name := range names {

@@ -64,7 +64,9 @@ func TestEvents(t *testing.T) {
 		{ButtonPressed, `{"point":"wall/button"}`, func(w *world) {
 			w.read("wall/button", device.Text("press"))
 			w.read("wall/button", device.Text("press"))
-		}, []string{"button.pressed wall/button press", "button.pressed wall/button press"}},
+			w.read("wall/button", device.Bool(true))
+			w.read("wall/button", device.Bool(false)) // let go
+		}, []string{"button.pressed wall/button press", "button.pressed wall/button press", "button.pressed wall/button true"}},
 		{OutputMoved, `{}`, func(w *world) {
 			w.change("valve/on", on, ann.ID, "")
 			w.change("valve/on", off, "", "asked for")

@@ -167,6 +167,9 @@ func (t *teller) take(e history.Entry) bool {
 	t.at = e.At
 	switch pl.name {
 	case ButtonPressed:
+		if e.Value == device.Bool(false) { // it was let go
+			break
+		}
 		t.emit(e, e.Mark, readingOf(pl, e.Point, e.Value, e.Wall))
 	case PointChanged:
 		switch {

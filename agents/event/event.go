@@ -28,8 +28,7 @@ type Request struct {
 	Max    int             // events in a page; 0 for the site's bound
 }
 
-// Event is something that has happened. Its ID is the same for everybody who is told, however often and in whichever
-// way.
+// Event is one occurrence. Its ID is the same for all callers and all ways of delivery, also where it is told again.
 type Event struct {
 	ID     string
 	Name   string

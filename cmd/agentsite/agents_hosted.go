@@ -67,8 +67,9 @@ site answers, they are all that is listed.`,
 		},
 	}
 	cmd.AddCommand(a.findAgentsCommand(), a.showAgentCommand(), a.agentToolsCommand(), a.allowCommand(), a.forbidCommand(), a.pauseCommand("agent", a.completeHosted), a.resumeCommand("agent", a.completeHosted),
-		a.exportAgentCommand(), a.shareAgentCommand(), a.unshareAgentCommand(), a.importAgentCommand(), a.tryAgentCommand(), a.acceptAgentCommand(), a.removeAgentCommand(),
-		a.publishAgentCommand(), a.unpublishAgentCommand(), a.searchAgentsCommand(), a.installAgentCommand(), a.agentUpdatesCommand())
+		a.exportAgentCommand(), a.shareAgentCommand(), a.unshareAgentCommand(), a.importAgentCommand(),
+		a.tryAgentCommand(), a.acceptAgentCommand(), a.removeAgentCommand(), a.publishAgentCommand(),
+		a.unpublishAgentCommand(), a.searchAgentsCommand(), a.installAgentCommand(), a.agentUpdatesCommand())
 	return cmd
 }
 

@@ -31,7 +31,8 @@ its author. FILE is a bundle. It is found by its name, the parts of that, its ki
 tags and those of --tag. What leaves is its definition, with needs in place of your points, and its wish for
 a permission. The command prints that; with --dry-run it prints it first. A newer version
 replaces the one before. Without NAME the command lists what the site publishes.`,
-		Example: "  agentsite agents publish frost --dry-run\n  agentsite agents publish frost --tag heating\n  agentsite agents publish",
+		Example: "  agentsite agents publish frost --dry-run\n  agentsite agents publish frost --tag heating\n" +
+			"  agentsite agents publish",
 	}
 	cmd.ValidArgsFunction = a.completeHosted
 	cmd.RunE = a.asOwner(func(ctx context.Context, s *session, args []string) error {
@@ -63,7 +64,8 @@ replaces the one before. Without NAME the command lists what the site publishes.
 		id := bundle.IDOf(p.Bundle).String()
 		if a.json {
 			return a.printJSON(imports.SharedBundle{
-				ID: id, Name: b.Name, Kind: b.Kind, Author: b.Author.String(), Version: b.Version, Published: !dry, Words: b.Words(),
+				ID: id, Name: b.Name, Kind: b.Kind, Author: b.Author.String(), Version: b.Version,
+				Published: !dry, Words: b.Words(),
 			})
 		}
 		if dry {

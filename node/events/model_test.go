@@ -27,9 +27,9 @@ var modelled = []event.Request{
 	ask(OutputMoved, `{}`), ask(OutputReturned, `{}`),
 }
 
-// TestModel: whatever is read, set, restarted and cut off, two callers with a cursor of the same moment are told the same
-// events, each once, however often they poll, and one who follows is told no other. After a restart, and only then, they
-// are told that events may be missing.
+// TestModel: whatever is read, set, restarted and cut off, two callers with a cursor of the same moment are told the
+// same events, each once, however often they poll, and one who follows is told no other. After a restart, and only
+// then, they are told that events may be missing.
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		seed := rapid.IntRange(0, len(modelled)-1).Draw(rt, "request")
@@ -165,8 +165,8 @@ func TestLateCaller(t *testing.T) {
 	})
 }
 
-// TestKilled: events of a run that was killed before it stored anything have other IDs than those of the next run at the
-// same times.
+// TestKilled: events of a run that was killed before it stored anything have other IDs than those of the next run at
+// the same times.
 func TestKilled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, folder := newWorld(t), t.TempDir()

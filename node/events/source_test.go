@@ -66,7 +66,9 @@ func TestEvents(t *testing.T) {
 			w.read("wall/button", device.Text("press"))
 			w.read("wall/button", device.Bool(true))
 			w.read("wall/button", device.Bool(false)) // let go
-		}, []string{"button.pressed wall/button press", "button.pressed wall/button press", "button.pressed wall/button true"}},
+		}, []string{
+			"button.pressed wall/button press", "button.pressed wall/button press", "button.pressed wall/button true",
+		}},
 		{OutputMoved, `{}`, func(w *world) {
 			w.change("valve/on", on, ann.ID, "")
 			w.change("valve/on", off, "", "asked for")
@@ -184,10 +186,7 @@ func TestPermission(t *testing.T) {
 // TestRate: what a rate does not allow yet is told later, and once.
 func TestRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		time.Sleep(time.Minute)
-		r := ask(ButtonPressed, `{"point":"wall/button"}`)
-		w.poll(t, &r)
+		w, r := newPolled(t)
 		have, end := w.follow(t, r)
 		w.set(func() { w.busy = true })
 		w.read("wall/button", device.Text("press"))
@@ -209,8 +208,9 @@ func TestRate(t *testing.T) {
 	})
 }
 
-// TestCharged: each event costs what a reading costs, and the rest of a page is told when the rate allows it. While it is
-// used up, a poll is refused whether something happened or not: otherwise conditions would tell values for nothing.
+// TestCharged: each event costs what a reading costs, and the rest of a page is told when the rate allows it. While
+// it is used up, a poll is refused whether something happened or not: otherwise conditions would tell values for
+// nothing.
 func TestCharged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -339,10 +339,7 @@ func TestCursor(t *testing.T) {
 // TestTooOld: what is more than a day old is not replayed, and MaxAge is no reason to say that something is missing.
 func TestTooOld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		time.Sleep(time.Minute)
-		r := ask(ButtonPressed, `{"point":"wall/button"}`)
-		w.poll(t, &r)
+		w, r := newPolled(t)
 		w.read("wall/button", device.Text("press"))
 		time.Sleep(time.Hour)
 		aged := r
@@ -364,10 +361,7 @@ func TestTooOld(t *testing.T) {
 // TestManyAtOnce: 10,000 presses leave a burst, which is told to be not all; pages end.
 func TestManyAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		time.Sleep(time.Minute)
-		r := ask(ButtonPressed, `{"point":"wall/button"}`)
-		w.poll(t, &r)
+		w, r := newPolled(t)
 		for range 10_000 {
 			w.read("wall/button", device.Text("press"))
 		}

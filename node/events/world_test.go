@@ -226,3 +226,12 @@ type someAgents struct{}
 func (someAgents) Agents(context.Context, agents.Principal) ([]task.Agent, error) {
 	return []task.Agent{{Name: "gardener"}}, nil
 }
+
+// newPolled returns a world of a minute, and a request for presses that was polled once.
+func newPolled(t *testing.T) (*world, event.Request) {
+	w := newWorld(t)
+	time.Sleep(time.Minute)
+	r := ask(ButtonPressed, `{"point":"wall/button"}`)
+	w.poll(t, &r)
+	return w, r
+}

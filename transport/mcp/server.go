@@ -129,7 +129,8 @@ func checkMeta(m *RequestMeta) *rpc.Error {
 	case m == nil:
 		return malformed(rpc.CodeInvalidParams, "params._meta is missing: it carries %sprotocolVersion and %sclientCapabilities", key, key)
 	case m.Version == "":
-		return malformed(rpc.CodeInvalidParams, "params._meta.%sprotocolVersion is missing; this site speaks %s", key, strings.Join(rpc.Revisions, ", "))
+		return malformed(rpc.CodeInvalidParams, "params._meta.%sprotocolVersion is missing; this site speaks %s", key,
+			strings.Join(rpc.Revisions, ", "))
 	case m.Capabilities == nil:
 		return malformed(rpc.CodeInvalidParams, "params._meta.%sclientCapabilities is missing; {} will do", key)
 	}

@@ -62,7 +62,7 @@ func CheckWords(words []string) error {
 
 // SearchHub looks for published bundles that match, in all realms at once, on the sites that announce
 // one of the words, or any bundle where there are none. They are sorted by name, author and version,
-// newest first. lookups has an error for each realm that was not searched. The sites asked do not learn who asks.
+// newest first. lookups has an error for each realm that was not searched. The sites do not learn the identity of the caller.
 func SearchHub(
 	ctx context.Context, realms []Realm, words []string, match func(*bundle.Bundle) bool, version string,
 ) (all []Published, lookups []error, err error) {

@@ -382,7 +382,7 @@ func (w *Webhooks) Unsubscribe(ctx context.Context, who agents.Principal, a *Sub
 	if err != nil {
 		return err
 	}
-	args, _ := w.Source.Check(ctx, who, want.Request) // the permission may have ended: then what was asked identifies it
+	args, _ := w.Source.Check(ctx, who, want.Request) // it fails where the permission has ended
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	h := w.find(func(h *hook) bool {

@@ -123,7 +123,7 @@ func orNull(cursor string) *string {
 
 const maxCursor = 4 << 10
 
-// request returns what is asked of the source.
+// request returns the request for the source.
 func (a *Asked) request() (r event.Request, err error) {
 	r.Name, r.Max = a.Name, a.Max
 	if a.Name == "" || len(a.Name) > 128 {

@@ -40,7 +40,7 @@ func (h *host) addTool(t tools.Tool) {
 	if t.Output != nil {
 		out.OutputSchema = stdjson.RawMessage(t.Output)
 	}
-	if t.View { // shown takes it from who has no view
+	if t.View { // shown removes it for clients without the extension
 		out.Meta = sdk.Meta{"ui": view.Tool().UI}
 	}
 	h.sdk.AddTool(out, h.call)

@@ -33,8 +33,8 @@ const (
 	prefix = "ui://agentsite/view/"
 )
 
-// URI names the page for resources/read. It ends with a part of the page's hash, so that no host shows an older one from its
-// cache.
+// URI names the page for resources/read. It ends with a part of the page's hash, so that no host shows an older one
+// from its cache.
 var URI = func() string {
 	sum := sha256.Sum256([]byte(HTML))
 	return prefix + hex.EncodeToString(sum[:6])
